@@ -1,0 +1,49 @@
+/**
+ * Errors that people and programs can act upon: a code from one registry per module, one sentence, and, where it helps, what was found, what is
+ * allowed and what to do.
+ */
+
+/** What a caller may do about an error: nothing, try again, read again and decide anew, or nothing because it was asked to stop. */
+export type ErrorClass = "terminal" | "retryable" | "conflict" | "cancelled";
+
+export interface ErrorDetails {
+  readonly class?: ErrorClass;
+  readonly found?: unknown;
+  readonly allowed?: string;
+  readonly todo?: string;
+  readonly cause?: unknown;
+}
+
+export class RelevoError extends Error {
+  /** snake_case, stable: programs match on it. */
+  readonly code: string;
+  readonly class: ErrorClass;
+  readonly found: unknown;
+  readonly allowed: string | undefined;
+  readonly todo: string | undefined;
+
+  constructor(code: string, sentence: string, details: ErrorDetails = {}) {
+    super(sentence, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = "RelevoError";
+    this.code = code;
+    this.class = details.class ?? "terminal";
+    this.found = details.found;
+    this.allowed = details.allowed;
+    this.todo = details.todo;
+  }
+}
+
+/** True when the same call may succeed later without anybody changing anything. */
+export function isRetryable(error: unknown): boolean {
+  return error instanceof RelevoError && error.class === "retryable";
+}
+
+/** One line for logs and terminals: sentence, code, what was found, what is allowed, what to do. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof RelevoError)) return error instanceof Error ? error.message : String(error);
+  const parts = [`${error.message} (${error.code})`];
+  if (error.found !== undefined) parts.push(`found: ${typeof error.found === "string" ? error.found : JSON.stringify(error.found)}`);
+  if (error.allowed !== undefined) parts.push(`allowed: ${error.allowed}`);
+  if (error.todo !== undefined) parts.push(error.todo);
+  return parts.join("; ");
+}

@@ -1,0 +1,19 @@
+import { defineConfig } from "vitest/config";
+
+/**
+ * Three tiers: `fast` needs Node alone, `real` needs servers of the distribution (tests end in `.real.test.ts`),
+ * `long` needs big peers or minutes (`.long.test.ts`). A tier fails, and never skips, when what it needs is missing.
+ */
+const tier = (name: string, include: string[], exclude: string[], testTimeout: number) => ({
+  test: { name, include, exclude: ["**/node_modules/**", ...exclude], testTimeout, hookTimeout: testTimeout },
+});
+
+export default defineConfig({
+  test: {
+    projects: [
+      tier("fast", ["src/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"], ["**/*.real.test.ts", "**/*.long.test.ts"], 20_000),
+      tier("real", ["src/**/*.real.test.ts", "test/**/*.real.test.ts"], [], 120_000),
+      tier("long", ["src/**/*.long.test.ts", "test/**/*.long.test.ts"], [], 900_000),
+    ],
+  },
+});
