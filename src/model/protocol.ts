@@ -1,0 +1,49 @@
+/**
+ * The instance protocol: HTTP and JSON under `/relevo/v1/` on the instance's own port, so that any language can speak it. Every POST carries an
+ * `Idempotency-Key` (the step id) and the boot id that the caller means; another boot id is answered 409 `boot_id_mismatch`. The same key with the
+ * same call answers what it answered first. An instance that does not speak it (`protocol: none`) is judged by its container id and the gateway's counts.
+ */
+import { z } from "zod";
+
+export const PROTOCOL_PREFIX = "/relevo/v1";
+
+export const INSTANCE_STATES = ["starting", "ready", "admitted", "draining", "closed"] as const;
+
+/** GET /relevo/v1/identity */
+export const identitySchema = z.object({
+  protocol: z.literal("relevo/v1"),
+  instance: z.string(),
+  /** New with every process. */
+  bootId: z.string().min(1),
+  state: z.enum(INSTANCE_STATES),
+  /** The step that admitted this process; null before. */
+  admittedBy: z.string().nullable(),
+});
+export type Identity = z.infer<typeof identitySchema>;
+
+/** GET /relevo/v1/obligations: accepted work not yet finished. */
+export const obligationsSchema = z.object({
+  bootId: z.string(),
+  requests: z.int().min(0),
+  upgraded: z.int().min(0),
+  transactions: z.int().min(0),
+});
+export type Obligations = z.infer<typeof obligationsSchema>;
+
+/** GET /relevo/v1/health: 200 when it can take work, 503 otherwise. */
+export const healthSchema = z.object({ ok: z.boolean(), bootId: z.string(), reason: z.string().nullable() });
+export type Health = z.infer<typeof healthSchema>;
+
+/** POST /relevo/v1/{prepare,admit,drain,close} */
+export const callSchema = z.object({
+  bootId: z.string(),
+  /** For `drain`: when it must be over (RFC 3339), or null for a drain without an end. Upgraded connections are closed with 1012 before it. */
+  deadline: z.iso.datetime({ offset: true }).nullable().optional(),
+});
+export type ProtocolCall = z.infer<typeof callSchema>;
+
+export const callAnswerSchema = z.object({ bootId: z.string(), step: z.string(), state: z.enum(INSTANCE_STATES) });
+export type ProtocolAnswer = z.infer<typeof callAnswerSchema>;
+
+/** Of an error answer: `{ error: { code, message } }`. */
+export const protocolErrorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
