@@ -1,0 +1,85 @@
+/**
+ * Every reason that Relevo gives for what it does and for what it leaves alone (D11): the code that programs match on and the sentence that people read,
+ * made in one place. `{name}` in a sentence is filled from the reason's parameters.
+ */
+export const REASONS = {
+  // what it does, and why
+  below_desired: "{serving} of {desired} instances serve or are on their way: one more is created",
+  above_desired: "{serving} instances serve and {desired} are desired: one is drained",
+  replace_condemned: "{instance} must make way ({evidence}): its replacement is created first",
+  replace_lost: "{instance} was lost ({evidence}): its replacement is created",
+  cordon_condemned_node: "{node} carries {instance} and will go ({evidence}): nothing new may land there",
+  protect_pod: "{pod} is ours by its owners' UIDs: it is marked as not to be disrupted",
+  unprotect_pod: "{pod} need not be protected any longer: the mark that Relevo set is removed",
+  created: "its objects exist",
+  prepared: "all its pods run and are ready on healthy nodes",
+  validated: "its own health check passed",
+  applied_everywhere: "every registered gateway replica has applied generation {generation} and the first check passed",
+  drain_voluntary: "{serving} serve and {desired} are desired: {instance} may leave ({evidence})",
+  drain_deadline: "its node goes at {deadline}: it drains now ({evidence})",
+  drain_command: "an operator asked for it ({evidence})",
+  drain_forced: "its process is lost ({evidence}): its obligations are void and counted",
+  obligations_done: "every gateway replica has applied generation {generation} and reports no obligation",
+  process_lost: "its process is lost: nothing runs on it any more",
+  replica_silent: "gateway replica {replica} was silent for longer than {ttl} and the door at the instance is shut: the seal is assumed, outside the zero-loss claim",
+  deadline_reached: "its node is taken at {deadline}: what still runs on it is closed or lost",
+  sealed: "it is sealed: it may be deleted",
+  gone: "its objects are gone",
+  candidate_failed: "the candidate failed ({failure}) and is cleaned up",
+  new_incarnation: "its process was replaced by another (incarnation {incarnation}): it is prepared and admitted anew",
+  pool_deleted: "its pool is deleted",
+
+  // why it does nothing, or not yet
+  nothing_to_do: "as many instances serve as are desired, and no evidence is against any of them",
+  nothing_condemned: "no evidence is against any instance",
+  mode_off: "disruption.mode is Off: nothing that is seen causes a change",
+  mode_observe: "disruption.mode is Observe: this is what would be done in Act: {would}",
+  frozen: "the pool is frozen until {until}: {why}",
+  store_unavailable: "the store cannot be written: nothing is admitted, sealed or deleted until it can",
+  not_owner: "another controller owns the pool (epoch {epoch})",
+  serving_not_above_desired: "{serving} serve and {desired} are desired: a voluntary drain waits for one more",
+  waiting_for_replacement: "{instance} waits for its replacement {replacement} ({phase})",
+  surge_used: "all {surge} surge places are taken",
+  draining_used: "all {draining} draining places are taken",
+  capacity_used: "{occupied} instances occupy capacity, {allowed} may",
+  drain_in_progress: "{requests} requests, {sessions} sessions are unfinished",
+  drain_overdue: "it has drained for longer than {drainFor} and still has obligations; nothing is killed: only a notice or an operator's command ends it",
+  waiting_for_gateways: "gateway replicas {replicas} have not yet applied generation {generation}",
+  waiting_for_first_gateway: "no gateway replica is registered",
+  waiting_for_health: "its health check has not passed yet",
+  waiting_for_schedule: "its pods wait for a place",
+  waiting_for_pods: "{ready} of {wanted} pods are ready",
+  inventory_incomplete: "the inventory is not complete ({missing}): no node is cordoned until it is",
+  inventory_error: "the inventory could not be read ({error}): no node is cordoned until it can",
+  node_changed: "{node} is not the node that the evidence names any more",
+  node_owner_unknown: "{node} belongs to no declared provisioner ({provisioners})",
+  node_unsafe: "{node} is {why}: a candidate there would have to move again",
+  foreign_cordon: "{node} was cordoned by somebody else: it is left as it is",
+  candidates_held: "{failures} candidates failed within {per}: no more are tried until {until}",
+  candidate_backoff: "the last candidate failed: the next is tried at {until}",
+  candidate_not_ready: "the candidate was not ready within {limit}",
+  step_unknown: "step {step} was begun and its effect is not yet known",
+  step_retry: "step {step} failed {attempts} times ({error}) and is tried again at {until}",
+  step_held: "step {step} cannot be told to have happened or not: {why}",
+  step_from_newer_version: "step {step} is of kind {kind}, which this version does not know: a newer controller must finish it",
+  brake: "{suspect} of {total} instances of {site} became suspect within {window} without a notice: the observer is suspected first; held until a second witness confirms",
+  observer_new: "the controller is new or was away: no pool-wide decision before {until}",
+  sealed_only: "only a sealed instance may be deleted",
+  spec_invalid: "the pool's document is not valid: {problem}",
+} as const;
+
+export type ReasonCode = keyof typeof REASONS;
+
+export interface Reason {
+  readonly code: ReasonCode;
+  readonly params: Readonly<Record<string, string | number>>;
+}
+
+export function reason(code: ReasonCode, params: Readonly<Record<string, string | number>> = {}): Reason {
+  return { code, params };
+}
+
+/** The sentence that people read; a parameter that is missing shows as `?`. */
+export function sentenceOf({ code, params }: Reason): string {
+  return REASONS[code].replaceAll(/\{(\w+)\}/g, (_, name: string) => String(params[name] ?? "?"));
+}
