@@ -1,0 +1,190 @@
+/**
+ * The store: who may act for a pool, what was proven, what was begun. The only durable truth of the controller.
+ *
+ * 1. Every change of a pool is one `commit`: a list of changes as data, applied in one transaction under the pool's authorityEpoch, all or none. An epoch
+ *    that is not the current one commits nothing (I4).
+ * 2. Evidence is first write wins and never changes (I3).
+ * 3. A phase moves only along the table of `model/phase.ts`, and only from the phase that the caller saw (compare-and-set).
+ * 4. A route's generation rises in the transaction that changes who may get traffic, and in no other.
+ * 5. A step is recorded before its effect and leaves `unknown` once; the same id with another payload is a conflict.
+ *
+ * One port call is one transaction and holds SQL only, so that the simulator can crash between calls and never inside one.
+ */
+import { RelevoError } from "../kernel/errors.ts";
+import type { Instant } from "../kernel/clock.ts";
+import type { Epoch } from "../kernel/epoch.ts";
+import type { Evidence, EvidenceDraft } from "../model/evidence.ts";
+import type { Incarnation, InstanceRecord, OwnedObject, Purpose } from "../model/instance.ts";
+import type { Loss, Phase, Seal, Trust } from "../model/phase.ts";
+import type { Reason } from "../model/reasons.ts";
+import type { StepDraft, StepRecord, StepState } from "../model/step.ts";
+
+/** The right to act for a pool, as `claim` gave it. */
+export interface Authority {
+  readonly pool: string;
+  readonly epoch: Epoch;
+}
+
+export type Change =
+  | { readonly kind: "record_evidence"; readonly id: string; readonly evidence: EvidenceDraft }
+  | { readonly kind: "create_instance"; readonly instance: NewInstance }
+  /** Compare-and-set of the phase. `set` changes facts that belong to the move. */
+  | { readonly kind: "move_instance"; readonly instance: string; readonly from: Phase; readonly to: Phase; readonly set?: InstanceFacts }
+  /** Facts without a move, while the phase is still `phase`. */
+  | { readonly kind: "update_instance"; readonly instance: string; readonly phase: Phase; readonly set: InstanceFacts }
+  /** A new process: its number is the former one plus one; trust is `ok` again. Conflict when another number is stored than `after`. */
+  | { readonly kind: "renew_incarnation"; readonly instance: string; readonly after: number; readonly incarnation: Incarnation }
+  | { readonly kind: "set_trust"; readonly instance: string; readonly incarnation: number; readonly from: Trust; readonly to: Trust }
+  /** `unknown` unless the same id is there with the same payload, which changes nothing. */
+  | { readonly kind: "record_step"; readonly step: StepDraft }
+  | { readonly kind: "end_step"; readonly step: string; readonly state: Exclude<StepState, "unknown">; readonly outcome: string; readonly result?: unknown }
+  | { readonly kind: "retry_step"; readonly step: string; readonly notBefore: Instant; readonly error: string }
+  /** Obligations that were lost or cut with an instance, by class of loss (D18); adds up. */
+  | { readonly kind: "count_loss"; readonly instance: string; readonly loss: Loss; readonly obligations: number; readonly seal: Seal }
+  /** The reasons that hold now, replacing the former ones; written only when they differ. */
+  | { readonly kind: "set_reasons"; readonly reasons: readonly StandingReason[] };
+
+export interface NewInstance {
+  readonly id: string;
+  readonly ordinal: number;
+  readonly purpose: Purpose;
+  readonly replaces: string | null;
+  readonly blueprintHash: string;
+  /** The immutable snapshot, stored once per hash. */
+  readonly blueprint: unknown;
+}
+
+/** What may change beside the phase; absent keeps. */
+export interface InstanceFacts {
+  readonly objects?: readonly OwnedObject[];
+  readonly bootId?: string | null;
+  readonly drainLoss?: Loss;
+  readonly drainDeadline?: Instant | null;
+  readonly seal?: Seal;
+  readonly failure?: string;
+}
+
+/** A reason with what it is about; the planner's answer to "why nothing?" (D11). */
+export interface StandingReason {
+  /** An instance id, a node name, or the empty string for the pool. */
+  readonly subject: string;
+  readonly reason: Reason;
+  readonly since: Instant;
+}
+
+export interface CommitResult {
+  /** The route's generation after the commit. */
+  readonly generation: Epoch;
+}
+
+/** All that the planner needs of the store about one pool, read in one transaction. */
+export interface PoolRows {
+  readonly pool: string;
+  readonly authorityEpoch: Epoch;
+  readonly owner: string | null;
+  readonly generation: Epoch;
+  readonly freeze: Freeze | null;
+  /** All that are not `deleted`. */
+  readonly instances: readonly InstanceRecord[];
+  /** Of these instances. */
+  readonly evidence: readonly Evidence[];
+  /** All that are `unknown` or `held`. */
+  readonly openSteps: readonly StepRecord[];
+  /** When candidates failed, newest last, bounded to the last 100. */
+  readonly failures: readonly { readonly instance: string; readonly at: Instant; readonly failure: string; readonly replaces: string | null }[];
+  readonly reasons: readonly StandingReason[];
+}
+
+export interface Freeze {
+  readonly until: Instant;
+  readonly why: string;
+  readonly by: string;
+}
+
+export interface NoticeRecord {
+  readonly id: string;
+  /** `eventbridge`, `karpenter`, … */
+  readonly source: string;
+  /** What makes two deliveries the same notice, within its source. */
+  readonly dedupeKey: string;
+  readonly receivedAt: Instant;
+  /** As received, at most 64 KiB. */
+  readonly body: string;
+  /** `matched`, `unknown_machine`, `other_cluster`, `duplicate`, `malformed`, `node_gone`, `ignored`, … */
+  readonly outcome: string;
+  readonly machineIds: readonly string[];
+  readonly deadline: Instant | null;
+  readonly reason: string | null;
+}
+
+export interface GatewayReplicaRecord {
+  readonly id: string;
+  readonly registeredAt: Instant;
+}
+
+export interface LossCounts {
+  readonly loss: Loss;
+  readonly instances: number;
+  readonly obligations: number;
+  readonly assumedSeals: number;
+}
+
+export interface Store {
+  /** Takes over the pool: raises its authorityEpoch and returns it. Makes the pool's row when there is none. */
+  claim(pool: string, owner: string, now: Instant): Promise<Authority>;
+  /** Forgets a pool that has nothing left but deleted instances. */
+  release(authority: Authority): Promise<void>;
+  commit(authority: Authority, changes: readonly Change[], now: Instant): Promise<CommitResult>;
+  /** Undefined when the pool was never claimed. */
+  readPool(pool: string): Promise<PoolRows | undefined>;
+  listPools(): Promise<readonly string[]>;
+
+  /** Works under any epoch: freezing must be possible whoever owns the pool. `null` lifts it. */
+  setFreeze(pool: string, freeze: Freeze | null): Promise<void>;
+
+  /** False when the same notice of the same source is there already (its row stays as it was). */
+  saveNotice(notice: NoticeRecord): Promise<boolean>;
+  settleNotice(id: string, outcome: string): Promise<void>;
+  /** Newest first. */
+  listNotices(limit: number): Promise<readonly NoticeRecord[]>;
+  /** Received and neither matched to an end nor older than `since`: the ones that evidence may still come from. */
+  openNotices(since: Instant): Promise<readonly NoticeRecord[]>;
+
+  /** A row says whom a seal must wait for. */
+  registerGateway(replica: string, now: Instant): Promise<void>;
+  removeGateway(replica: string): Promise<void>;
+  listGateways(): Promise<readonly GatewayReplicaRecord[]>;
+
+  /** Steps of a pool, newest first; what `relevo get steps` and `explain` show. */
+  listSteps(pool: string, limit: number): Promise<readonly StepRecord[]>;
+  /** All evidence of a pool, that of deleted instances too, newest first. */
+  listEvidence(pool: string, limit: number): Promise<readonly Evidence[]>;
+  /** Deleted ones too, newest first. */
+  listInstances(pool: string, limit: number): Promise<readonly InstanceRecord[]>;
+  getBlueprint(hash: string): Promise<unknown>;
+  countLosses(pool: string): Promise<readonly LossCounts[]>;
+
+  /** Deletes what is past its time, in one small batch; returns how many rows went. `unknown` and `held` steps are never touched. */
+  collect(now: Instant): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** The caller's epoch is not the pool's: somebody else owns it now. */
+export function staleEpoch(pool: string, found: Epoch | null, used: Epoch): RelevoError {
+  return new RelevoError("stale_epoch", `pool ${pool} is owned under another epoch`, { class: "terminal", found, allowed: used, todo: "stop acting for this pool and read again" });
+}
+
+/** What the caller saw is not what is stored: nothing of the commit was applied. */
+export function storeConflict(what: string, found: unknown, allowed: string): RelevoError {
+  return new RelevoError("store_conflict", what, { class: "conflict", found, allowed });
+}
+
+/** Disk full, busy, input/output error: nothing of the commit was applied. */
+export function storeUnavailable(why: string, cause: unknown): RelevoError {
+  return new RelevoError("store_unavailable", `the store cannot be written: ${why}`, { class: "retryable", cause, todo: "free space or repair the disk; nothing was half-written" });
+}
+
+/** The file is no store, or damaged. */
+export function storeCorrupt(why: string, cause: unknown): RelevoError {
+  return new RelevoError("store_corrupt", `the store is damaged: ${why}`, { cause, todo: "restore the newest backup of the file" });
+}
