@@ -1,0 +1,129 @@
+/**
+ * The Pool document: one schema for YAML, the HTTP API and the custom resource. Defaults are here and nowhere else. Durations and quantities are parsed at
+ * this edge: inside, everything is milliseconds.
+ */
+import { z } from "zod";
+import { parseDuration } from "../kernel/units.ts";
+import { PRIORITIES, type RoutePolicy } from "./membership.ts";
+
+export const API_VERSION = "relevo.dev/v1alpha1";
+
+/** Text such as `90s` in documents, milliseconds in code. */
+const duration = z
+  .string()
+  .regex(/^(\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/, "a duration such as 90s, 2m or 1h30m")
+  .transform((text) => parseDuration(text) ?? 0);
+
+const dnsLabel = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 40 characters");
+
+/** Kinds that a blueprint may hold; anything else is refused, ClusterRoles first of all. */
+export const BLUEPRINT_KINDS = ["Deployment", "StatefulSet", "Service", "ConfigMap", "PersistentVolumeClaim"] as const;
+
+const blueprintObject = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.enum(BLUEPRINT_KINDS),
+  metadata: z.looseObject({ name: z.string().min(1) }),
+});
+
+export const DISRUPTION_MODES = ["Off", "Observe", "Act"] as const;
+export type DisruptionMode = (typeof DISRUPTION_MODES)[number];
+
+export const PROVISIONERS = ["karpenter", "cluster-autoscaler", "instance-group", "none"] as const;
+export type Provisioner = (typeof PROVISIONERS)[number];
+
+export const poolSpecSchema = z
+  .strictObject({
+    driver: z.enum(["service"]),
+    sites: z.array(dnsLabel).min(1).default(["local"]),
+    size: z
+      .strictObject({ desired: z.int().min(0).max(10_000), floor: z.int().min(0).optional(), max: z.int().min(0).max(10_000).optional() })
+      .transform((size) => ({ desired: size.desired, floor: size.floor ?? Math.min(1, size.desired), max: size.max ?? Math.max(1, size.desired * 2) })),
+    priority: z.enum(PRIORITIES).default("standard"),
+    blueprint: z.strictObject({ objects: z.array(blueprintObject).min(1).max(20) }),
+    /** How an instance is spoken to. */
+    service: z
+      .strictObject({
+        port: z.int().min(1).max(65535).default(8080),
+        protocol: z.enum(["relevo/v1", "none"]).default("relevo/v1"),
+        healthPath: z.string().startsWith("/").default("/relevo/v1/health"),
+      })
+      .prefault({}),
+    traffic: z
+      .strictObject({
+        route: dnsLabel.optional(),
+        hosts: z.array(z.string()).max(50).default([]),
+        retry: z.enum(["idempotent", "not-taken"]).default("idempotent"),
+        tries: z.int().min(1).max(10).default(3),
+        perTryTimeout: duration.prefault("1s"),
+        queue: z.strictObject({ limit: z.int().min(0).max(100_000).default(500), wait: duration.prefault("2s") }).prefault({}),
+        slowStart: duration.prefault("1s"),
+        concurrency: z.int().min(1).max(100_000).default(256),
+        healthEvery: duration.prefault("1s"),
+      })
+      .prefault({}),
+    disruption: z
+      .strictObject({
+        mode: z.enum(DISRUPTION_MODES).default("Off"),
+        surge: z.int().min(1).max(1000).default(1),
+        draining: z.int().min(1).max(1000).default(2),
+        drainFor: duration.prefault("10m"),
+        /** A deadline drain starts at the latest this long before the node goes, replacement or not. */
+        drainLead: duration.prefault("15s"),
+        candidates: z
+          .strictObject({ retries: z.int().min(0).max(100).default(3), per: duration.prefault("10m"), readyWithin: duration.prefault("2m") })
+          .prefault({}),
+        /** Who may own a node that a candidate lands on. */
+        provisioners: z.array(z.enum(PROVISIONERS)).min(1).default(["karpenter"]),
+      })
+      .prefault({}),
+    deletion: z.enum(["refuse", "drain", "orphan"]).default("refuse"),
+  })
+  .superRefine((spec, context) => {
+    const { desired, floor, max } = spec.size;
+    if (floor > desired) context.addIssue({ code: "custom", path: ["size", "floor"], message: `floor ${floor} is above desired ${desired}`, input: floor });
+    if (desired > max) context.addIssue({ code: "custom", path: ["size", "max"], message: `max ${max} is below desired ${desired}`, input: max });
+    const lead = spec.blueprint.objects.filter((object) => object.kind === "Deployment" || object.kind === "StatefulSet");
+    if (lead.length === 0) context.addIssue({ code: "custom", path: ["blueprint", "objects"], message: "holds no Deployment and no StatefulSet: the first one is the instance's lead", input: spec.blueprint.objects.map((object) => object.kind) });
+    for (const [index, object] of spec.blueprint.objects.entries()) {
+      if (!object.metadata.name.includes("$(relevo.instance)")) context.addIssue({ code: "custom", path: ["blueprint", "objects", index, "metadata", "name"], message: "must contain $(relevo.instance): two instances may not share an object", input: object.metadata.name });
+    }
+  });
+export type PoolSpec = z.output<typeof poolSpecSchema>;
+
+export const poolSchema = z.object({
+  apiVersion: z.literal(API_VERSION),
+  kind: z.literal("Pool"),
+  metadata: z.looseObject({ name: dnsLabel, namespace: dnsLabel.default("default") }),
+  spec: poolSpecSchema,
+});
+export type PoolDocument = z.output<typeof poolSchema>;
+
+/** `namespace/name`: how a pool is named in the store, in metrics and in messages. */
+export function poolKey(namespace: string, name: string): string {
+  return `${namespace}/${name}`;
+}
+
+export function routeOf(pool: PoolDocument): string {
+  return pool.spec.traffic.route ?? pool.metadata.name;
+}
+
+export function routePolicyOf({ traffic, service, priority }: PoolSpec): RoutePolicy {
+  return {
+    hosts: traffic.hosts,
+    retry: traffic.retry,
+    tries: traffic.tries,
+    perTryTimeoutMs: traffic.perTryTimeout,
+    queueLimit: traffic.queue.limit,
+    queueWaitMs: traffic.queue.wait,
+    priority,
+    slowStartMs: traffic.slowStart,
+    concurrency: traffic.concurrency,
+    healthPath: service.healthPath,
+    healthEveryMs: Math.max(50, traffic.healthEvery),
+  };
+}
+
+/** What all instances of a pool may occupy together: max + surge + draining. */
+export function capacityLimit({ size, disruption }: PoolSpec): number {
+  return size.max + disruption.surge + disruption.draining;
+}

@@ -1,0 +1,47 @@
+/**
+ * What the planner wants, as data. An *effect* becomes a journaled step with a proof; a *move* changes the store alone; a *hold* is the reason why
+ * something is left as it is (D11).
+ */
+import type { Instant } from "../kernel/clock.ts";
+import type { EvidenceDraft } from "../model/evidence.ts";
+import type { Incarnation, Purpose } from "../model/instance.ts";
+import type { Loss, Phase, Seal, Trust } from "../model/phase.ts";
+import type { Reason } from "../model/reasons.ts";
+
+export type Decision = Effect | Move | Hold;
+
+/** Steps, one file each in `act/steps`. `key` makes the step's id: the same decision in the same world has the same key. */
+export type Effect =
+  | { readonly kind: "create_instance"; readonly instance: string; readonly reason: Reason }
+  | { readonly kind: "protect_pod"; readonly instance: string; readonly pod: { readonly name: string; readonly uid: string }; readonly reason: Reason }
+  | { readonly kind: "cordon_node"; readonly instance: string; readonly node: { readonly name: string; readonly uid: string }; readonly evidence: string; readonly reason: Reason }
+  | { readonly kind: "admit_instance"; readonly instance: string; readonly incarnation: number; readonly reason: Reason }
+  | { readonly kind: "drain_instance"; readonly instance: string; readonly incarnation: number; readonly deadline: Instant | null; readonly reason: Reason }
+  | { readonly kind: "close_instance"; readonly instance: string; readonly incarnation: number; readonly reason: Reason }
+  | { readonly kind: "delete_instance"; readonly instance: string; readonly reason: Reason };
+
+/** Changes of the store alone. */
+export type Move =
+  | { readonly kind: "add_instance"; readonly ordinal: number; readonly purpose: Purpose; readonly replaces: string | null; readonly reason: Reason }
+  | { readonly kind: "record_evidence"; readonly evidence: EvidenceDraft; readonly reason: Reason }
+  | { readonly kind: "move"; readonly instance: string; readonly from: Phase; readonly to: Phase; readonly drain?: { readonly loss: Loss; readonly deadline: Instant | null }; readonly seal?: Seal; readonly failure?: string; readonly lostObligations?: number; readonly reason: Reason }
+  /** A deadline that became known after the drain began. */
+  | { readonly kind: "hasten"; readonly instance: string; readonly phase: Phase; readonly drain: { readonly loss: Loss; readonly deadline: Instant | null }; readonly reason: Reason }
+  | { readonly kind: "renew_incarnation"; readonly instance: string; readonly after: number; readonly incarnation: Incarnation; readonly phase: Phase; readonly reason: Reason }
+  | { readonly kind: "trust"; readonly instance: string; readonly incarnation: number; readonly from: Trust; readonly to: Trust; readonly reason: Reason };
+
+export interface Hold {
+  readonly kind: "hold";
+  /** An instance, a node, or empty for the pool. */
+  readonly subject: string;
+  readonly reason: Reason;
+  /** When to look again at the latest, where time alone changes the answer. */
+  readonly until?: Instant;
+}
+
+export interface Plan {
+  readonly decisions: readonly (Effect | Move)[];
+  readonly holds: readonly Hold[];
+  /** The earliest time at which the same snapshot would plan otherwise; null when only an event can change it. */
+  readonly nextLookAt: Instant | null;
+}

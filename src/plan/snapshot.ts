@@ -1,0 +1,115 @@
+/**
+ * What the planner sees: one pool at one moment, already interpreted. Built by `observe`, consumed by `plan`; plain data, no I/O.
+ */
+import type { Instant } from "../kernel/clock.ts";
+import type { Epoch } from "../kernel/epoch.ts";
+import type { Evidence } from "../model/evidence.ts";
+import type { InstanceRecord, Incarnation } from "../model/instance.ts";
+import type { Loss } from "../model/phase.ts";
+import type { PoolSpec } from "../model/pool.ts";
+import type { StepRecord } from "../model/step.ts";
+import type { Freeze, StandingReason } from "../store/port.ts";
+
+export interface PoolSnapshot {
+  readonly pool: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly spec: PoolSpec;
+  readonly blueprintHash: string;
+  /** The pool's document is being deleted. */
+  readonly deleting: boolean;
+  readonly authorityEpoch: Epoch;
+  readonly generation: Epoch;
+  readonly freeze: Freeze | null;
+  readonly instances: readonly InstanceSnapshot[];
+  readonly openSteps: readonly StepRecord[];
+  readonly failures: readonly { readonly instance: string; readonly at: Instant; readonly failure: string; readonly replaces: string | null }[];
+  readonly reasons: readonly StandingReason[];
+  readonly inventory: InventoryState;
+  readonly gateways: readonly GatewayState[];
+  /** No pool-wide decision before this time: the controller is new or was away. */
+  readonly settledAt: Instant;
+  /** Set while more than `brake.share` of the site became suspect at once without a notice and no second witness agrees. */
+  readonly brake: { readonly suspect: number; readonly total: number } | null;
+}
+
+export type InventoryState =
+  | { readonly state: "complete" }
+  /** Converging: a fresh instance's pods or their nodes are not all seen yet (D8). */
+  | { readonly state: "incomplete"; readonly missing: string }
+  | { readonly state: "error"; readonly error: string };
+
+export interface GatewayState {
+  readonly replica: string;
+  /** Of this pool's route; null before its first. */
+  readonly applied: Epoch | null;
+  /** Silent for longer than its TTL. */
+  readonly silent: boolean;
+}
+
+export interface InstanceSnapshot {
+  readonly record: InstanceRecord;
+  readonly evidence: readonly Evidence[];
+  /** Deadlines and losses that are seen now and not yet recorded. */
+  readonly pods: readonly PodSnapshot[];
+  /** How many pods the blueprint wants. */
+  readonly podsWanted: number;
+  /** The process that is seen now at the lead pod, where it differs from the record's: a new incarnation. */
+  readonly newIncarnation: Incarnation | null;
+  readonly health: HealthState;
+  /** Over all gateway replicas that report; null while one of them has not reported since the drain was committed. */
+  readonly obligations: { readonly requests: number; readonly sessions: number } | null;
+  /** What the instance itself says, where it speaks the protocol; null otherwise. */
+  readonly ownObligations: number | null;
+  /** All registered replicas have applied the generation of its admission, and their own check passes. */
+  readonly appliedEverywhere: boolean;
+  /** As `appliedEverywhere`, for the generation in which its drain was committed. */
+  readonly drainAppliedEverywhere: boolean;
+  /** Whether its objects are still there, by UID; null when not known. */
+  readonly objectsGone: boolean | null;
+}
+
+export type HealthState =
+  | { readonly state: "unknown" }
+  | { readonly state: "passing"; readonly since: Instant; readonly bootId: string | null }
+  | { readonly state: "failing"; readonly since: Instant; readonly code: string };
+
+export interface PodSnapshot {
+  readonly name: string;
+  readonly uid: string;
+  readonly lead: boolean;
+  readonly ready: boolean;
+  readonly deleting: boolean;
+  /** Its owners lead, by UID, to an object that the create step made (D2). */
+  readonly owned: boolean;
+  readonly protectedByUs: boolean;
+  /** Null while it waits for a place. */
+  readonly node: NodeSnapshot | null;
+}
+
+export interface NodeSnapshot {
+  readonly name: string;
+  readonly uid: string;
+  readonly ready: boolean;
+  readonly unschedulable: boolean;
+  /** The step that cordoned it, when that was ours. */
+  readonly cordonedBy: string | null;
+  readonly deleting: boolean;
+  /** The NodeClaim (or the other provisioner's object) that owns it; null when it has none. */
+  readonly owner: NodeOwner | null;
+  /** Why the node will go, as far as it can be seen now; empty when it is well. Order has no meaning. */
+  readonly findings: readonly NodeFinding[];
+}
+
+export interface NodeOwner {
+  readonly provisioner: "karpenter" | "cluster-autoscaler" | "instance-group";
+  readonly name: string;
+  readonly uid: string;
+}
+
+export interface NodeFinding {
+  readonly reason: Evidence["reason"];
+  readonly loss: Loss;
+  readonly deadline: Instant | null;
+  readonly noticeId: string | null;
+}
