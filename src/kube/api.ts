@@ -93,12 +93,27 @@ export type WatchEvent =
   | { readonly type: "BOOKMARK"; readonly resourceVersion: string }
   | { readonly type: "ERROR"; readonly status: KubeStatus };
 
+export interface StatusCause {
+  readonly reason?: string;
+  readonly message?: string;
+  readonly field?: string;
+}
+
 /** The body of an API error. */
 export interface KubeStatus {
   readonly code: number;
   readonly reason?: string | undefined;
   readonly message?: string | undefined;
-  readonly details?: { readonly causes?: readonly { readonly reason?: string; readonly message?: string; readonly field?: string }[]; readonly retryAfterSeconds?: number };
+  readonly details?: {
+    readonly name?: string;
+    readonly group?: string;
+    readonly kind?: string;
+    readonly uid?: string;
+    readonly causes?: readonly StatusCause[];
+    readonly retryAfterSeconds?: number;
+  };
+  /** A 410 for an old continue token offers one for the rest of the list at the current version. */
+  readonly metadata?: { readonly continue?: string };
 }
 
 export interface Preconditions {
@@ -138,7 +153,11 @@ export class KubeApiError extends RelevoError {
   readonly status: KubeStatus;
 
   constructor(status: KubeStatus, what: string) {
-    super(`kube_${(status.reason ?? String(status.code)).replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase()}`, `${what}: ${status.message ?? status.reason ?? status.code}`, { class: classify(status) });
+    super(
+      `kube_${(status.reason ?? String(status.code)).replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase()}`,
+      `${what}: ${status.message ?? status.reason ?? status.code}`,
+      { class: classify(status) },
+    );
     this.name = "KubeApiError";
     this.status = status;
   }

@@ -1,0 +1,270 @@
+/** What the API server adds to objects at a write, and what it refuses. Pure: objects in, objects and problems out. */
+import type { JsonObject } from "./json.ts";
+import { equalJson, isJsonObject, valueAt } from "./json.ts";
+import type { FieldProblem } from "./api-errors.ts";
+import { type LabelSelector, matchesLabelSelector } from "./selectors.ts";
+
+type Mutable = Record<string, unknown>;
+type Defaults = (object: Mutable) => void;
+
+const DNS_SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const LABEL_KEY = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+const LABEL_VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
+const MICRO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)$/;
+const NAME_MAX = 253;
+const POD_GRACE_DEFAULT_S = 30;
+const UNREACHABLE_DEFAULT_S = 300;
+
+function child(object: Mutable, key: string): Mutable {
+  const value = object[key];
+  if (isJsonObject(value)) {
+    const copy = { ...value };
+    object[key] = copy;
+    return copy;
+  }
+  const fresh: Mutable = {};
+  object[key] = fresh;
+  return fresh;
+}
+
+function defaultTo(object: Mutable, values: JsonObject): void {
+  for (const [key, value] of Object.entries(values)) object[key] ??= value;
+}
+
+function defaultPodSpec(spec: Mutable): void {
+  defaultTo(spec, {
+    restartPolicy: "Always",
+    terminationGracePeriodSeconds: POD_GRACE_DEFAULT_S,
+    dnsPolicy: "ClusterFirst",
+    schedulerName: "default-scheduler",
+  });
+}
+
+function defaultTemplate(spec: Mutable): void {
+  if (isJsonObject(spec["template"])) defaultPodSpec(child(child(spec, "template"), "spec"));
+}
+
+/** A pod bears an unreachable node for five minutes, unless it says otherwise (the DefaultTolerationSeconds admission). */
+function tolerateUnreachable(spec: Mutable): void {
+  const given: readonly unknown[] = Array.isArray(spec["tolerations"]) ? spec["tolerations"] : [];
+  const covers = (key: string): boolean =>
+    given.some((toleration) => {
+      const { key: tolerated, effect } = toleration as { key?: string; effect?: string };
+      return (
+        (tolerated === key || tolerated === undefined || tolerated === "") &&
+        (effect === "NoExecute" || effect === undefined || effect === "")
+      );
+    });
+  const missing = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"].filter((key) => !covers(key));
+  if (missing.length > 0) {
+    spec["tolerations"] = [
+      ...given,
+      ...missing.map((key) => ({ key, operator: "Exists", effect: "NoExecute", tolerationSeconds: UNREACHABLE_DEFAULT_S })),
+    ];
+  }
+}
+
+/** By kind; run at every create and before every replace. */
+const DEFAULTS: Readonly<Record<string, Defaults>> = {
+  Pod(pod) {
+    const spec = child(pod, "spec");
+    defaultPodSpec(spec);
+    tolerateUnreachable(spec);
+    defaultTo(child(pod, "status"), { phase: "Pending", qosClass: "BestEffort" });
+  },
+  Namespace(namespace) {
+    defaultTo(child(namespace, "spec"), { finalizers: ["kubernetes"] });
+    defaultTo(child(namespace, "status"), { phase: "Active" });
+    const metadata = child(namespace, "metadata");
+    child(metadata, "labels")["kubernetes.io/metadata.name"] ??= metadata["name"];
+  },
+  Deployment(deployment) {
+    const spec = child(deployment, "spec");
+    defaultTo(spec, {
+      replicas: 1,
+      progressDeadlineSeconds: 600,
+      revisionHistoryLimit: 10,
+      strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: "25%" } },
+    });
+    defaultTemplate(spec);
+  },
+  ReplicaSet(replicaSet) {
+    const spec = child(replicaSet, "spec");
+    defaultTo(spec, { replicas: 1 });
+    defaultTemplate(spec);
+  },
+  StatefulSet(statefulSet) {
+    const spec = child(statefulSet, "spec");
+    defaultTo(spec, {
+      replicas: 1,
+      podManagementPolicy: "OrderedReady",
+      revisionHistoryLimit: 10,
+      updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 0 } },
+    });
+    defaultTemplate(spec);
+  },
+  DaemonSet(daemonSet) {
+    const spec = child(daemonSet, "spec");
+    defaultTo(spec, {
+      revisionHistoryLimit: 10,
+      updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
+    });
+    defaultTemplate(spec);
+  },
+  Service(service) {
+    defaultTo(child(service, "spec"), { type: "ClusterIP", sessionAffinity: "None", clusterIP: "None" });
+  },
+  Secret(secret) {
+    defaultTo(secret, { type: "Opaque" });
+    const { stringData } = secret;
+    if (!isJsonObject(stringData)) return;
+    const data = child(secret, "data");
+    for (const [key, value] of Object.entries(stringData)) data[key] = Buffer.from(String(value)).toString("base64");
+    delete secret["stringData"];
+  },
+  PersistentVolumeClaim(claim) {
+    defaultTo(child(claim, "spec"), { volumeMode: "Filesystem" });
+    defaultTo(child(claim, "status"), { phase: "Pending" });
+  },
+};
+
+/** Adds the defaults of a built-in kind; changes `object`, copying what it changes beneath. */
+export function applyDefaults(object: Mutable, kind: { readonly kind: string; readonly custom: boolean }): void {
+  if (!kind.custom) DEFAULTS[kind.kind]?.(object);
+}
+
+/** What is wrong with an object whatever its kind. */
+export function metadataProblems(metadata: JsonObject): readonly FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  const name = metadata["name"];
+  if (typeof name !== "string" || name.length > NAME_MAX || !DNS_SUBDOMAIN.test(name)) {
+    problems.push({
+      field: "metadata.name",
+      message: `${JSON.stringify(name)}: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'`,
+    });
+  }
+  for (const [key, value] of Object.entries(isJsonObject(metadata["labels"]) ? metadata["labels"] : {})) {
+    if (!LABEL_KEY.test(key)) problems.push({ field: "metadata.labels", message: `${JSON.stringify(key)} is no label key` });
+    else if (typeof value !== "string" || !LABEL_VALUE.test(value))
+      problems.push({ field: "metadata.labels", message: `${JSON.stringify(value)} is no label value` });
+  }
+  for (const [key, value] of Object.entries(isJsonObject(metadata["annotations"]) ? metadata["annotations"] : {})) {
+    if (typeof value !== "string") problems.push({ field: `metadata.annotations.${key}`, message: "must be a string" });
+  }
+  return problems;
+}
+
+type Check = (object: JsonObject) => readonly FieldProblem[];
+
+function podSpecProblems(spec: unknown, at: string): readonly FieldProblem[] {
+  const containers = isJsonObject(spec) ? spec["containers"] : undefined;
+  if (!Array.isArray(containers) || containers.length === 0)
+    return [{ field: `${at}.containers`, message: "at least one container", reason: "FieldValueRequired" }];
+  const problems: FieldProblem[] = [];
+  const names = new Set<unknown>();
+  for (const [index, container] of containers.entries()) {
+    const name: unknown = isJsonObject(container) ? container["name"] : undefined;
+    if (typeof name !== "string" || name === "")
+      problems.push({ field: `${at}.containers[${index}].name`, message: "a name", reason: "FieldValueRequired" });
+    else if (names.has(name))
+      problems.push({ field: `${at}.containers[${index}].name`, message: `Duplicate value: ${JSON.stringify(name)}` });
+    names.add(name);
+  }
+  return problems;
+}
+
+/** A workload's selector must select its own template, or its controller would make pods for ever. */
+function workloadProblems(object: JsonObject): readonly FieldProblem[] {
+  const selector = valueAt(object, "spec.selector");
+  if (!isJsonObject(selector)) return [{ field: "spec.selector", message: "a label selector", reason: "FieldValueRequired" }];
+  const labels = valueAt(object, "spec.template.metadata.labels");
+  const problems = [...podSpecProblems(valueAt(object, "spec.template.spec"), "spec.template.spec")];
+  if (!matchesLabelSelector(selector as LabelSelector, isJsonObject(labels) ? (labels as Record<string, string>) : {})) {
+    problems.push({
+      field: "spec.template.metadata.labels",
+      message: `${JSON.stringify(labels ?? {})}: \`selector\` does not match template \`labels\``,
+    });
+  }
+  const replicas = valueAt(object, "spec.replicas");
+  if (replicas !== undefined && (!Number.isInteger(replicas) || (replicas as number) < 0)) {
+    problems.push({ field: "spec.replicas", message: `${JSON.stringify(replicas)}: must be a whole number, zero or more` });
+  }
+  return problems;
+}
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  Pod: (pod) => podSpecProblems(pod["spec"], "spec"),
+  Deployment: workloadProblems,
+  ReplicaSet: workloadProblems,
+  StatefulSet: workloadProblems,
+  DaemonSet: workloadProblems,
+  PodDisruptionBudget(budget) {
+    const both = valueAt(budget, "spec.minAvailable") !== undefined && valueAt(budget, "spec.maxUnavailable") !== undefined;
+    return both ? [{ field: "spec", message: "minAvailable and maxUnavailable cannot be both set" }] : [];
+  },
+};
+
+/** What is wrong with an object of a built-in kind. */
+export function kindProblems(object: JsonObject, kind: { readonly kind: string; readonly custom: boolean }): readonly FieldProblem[] {
+  return kind.custom ? [] : (CHECKS[kind.kind]?.(object) ?? []);
+}
+
+/** What of a pod's spec may change after its creation; `nodeName` once, from nothing. */
+const POD_SPEC_MUTABLE = ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"];
+
+function podSpecRest(spec: JsonObject): JsonObject {
+  const rest: Mutable = { ...spec };
+  for (const field of POD_SPEC_MUTABLE) delete rest[field];
+  for (const field of ["containers", "initContainers"]) {
+    const containers = rest[field];
+    if (Array.isArray(containers))
+      rest[field] = containers.map((container) => (isJsonObject(container) ? { ...container, image: undefined } : container));
+  }
+  return rest;
+}
+
+/** What may not change between two states of an object. */
+export function changeProblems(
+  kind: { readonly kind: string; readonly custom: boolean },
+  before: JsonObject,
+  after: JsonObject,
+): readonly FieldProblem[] {
+  if (kind.custom) return [];
+  if (kind.kind === "Pod") {
+    const old = before["spec"];
+    const now = after["spec"];
+    if (old === now || !isJsonObject(old) || !isJsonObject(now)) return [];
+    const oldRest = podSpecRest(old);
+    const wasBound = typeof old["nodeName"] === "string" && old["nodeName"] !== "";
+    const allowed = wasBound ? oldRest : { ...oldRest, nodeName: now["nodeName"] };
+    if (equalJson(allowed, podSpecRest(now))) return [];
+    return [
+      {
+        field: "spec",
+        message: "pod updates may not change fields other than images, tolerations and deadlines",
+        reason: "FieldValueForbidden",
+      },
+    ];
+  }
+  if (
+    ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"].includes(kind.kind) &&
+    !equalJson(valueAt(before, "spec.selector"), valueAt(after, "spec.selector"))
+  ) {
+    return [{ field: "spec.selector", message: "field is immutable" }];
+  }
+  return [];
+}
+
+/** Times that must have exactly six digits after the dot; `toISOString()` has three and is refused by the real server too. */
+const MICRO_TIMES: Readonly<Record<string, readonly string[]>> = { Lease: ["spec.renewTime", "spec.acquireTime"], Event: ["eventTime"] };
+
+/** The first time that is no MicroTime, as a sentence. */
+export function microTimeProblem(object: JsonObject, kind: { readonly kind: string; readonly custom: boolean }): string | undefined {
+  if (kind.custom) return undefined;
+  for (const path of MICRO_TIMES[kind.kind] ?? []) {
+    const value = valueAt(object, path);
+    if (value === undefined || value === null || (typeof value === "string" && MICRO_TIME.test(value))) continue;
+    return `${kind.kind} in version "v1" cannot be handled as a ${kind.kind}: ${path}: cannot parse ${JSON.stringify(value)} as "2006-01-02T15:04:05.000000Z07:00"`;
+  }
+  return undefined;
+}

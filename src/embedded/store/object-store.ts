@@ -1,0 +1,607 @@
+/**
+ * The objects of one cluster, in memory, with the semantics of the Kubernetes API: one rising resourceVersion, watches from a point in the past,
+ * preconditions, subresources, finalizers, grace periods. No I/O and no timers; time and ids are ports, so that a simulator can own them.
+ *
+ * 1. An object in the store is deeply frozen and is never changed: a write puts another in its place.
+ * 2. Every change takes the next resourceVersion and is one event; a write that changes nothing takes none.
+ * 3. Calls are synchronous and atomic. A watch's sink runs inside the write and must not write itself.
+ * 4. What is kept is bounded: objects, events per kind, pages, watchers.
+ * 5. Left to controllers: following ownerReferences, and taking off the finalizers `foregroundDeletion` and `orphan`.
+ */
+import type { Clock } from "../../kernel/clock.ts";
+import type { Ids } from "../../kernel/ids.ts";
+import {
+  type DeleteOptions,
+  KubeApiError,
+  type KubeList,
+  type KubeObject,
+  type KubeObjectDraft,
+  type ListOptions,
+  type ObjectRef,
+  type Preconditions,
+  type ResourceType,
+  type WatchEvent,
+  type WatchOptions,
+} from "../../kube/api.ts";
+import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PRIORITY_CLASSES, apiVersionOf } from "../../kube/resources.ts";
+import { KindRegistry, type KindSpec, kindKey } from "../kinds.ts";
+import { applyDefaults, changeProblems, kindProblems, metadataProblems, microTimeProblem } from "./admission.ts";
+import {
+  alreadyExists,
+  badRequest,
+  conflict,
+  expired,
+  type FieldProblem,
+  forbidden,
+  invalid,
+  modified,
+  notFound,
+  storeFull,
+  tooLargeResourceVersion,
+  tooManyRequests,
+} from "./api-errors.ts";
+import { Collection } from "./collection.ts";
+import { establish, kindsOfDefinition } from "./custom-kinds.ts";
+import { formatSeconds, isReleased, planDeletion } from "./deletion.ts";
+import { equalJson, isJsonObject, type JsonObject, NotJsonError, sealJson, valueAt } from "./json.ts";
+import { ListPages, formatToken, parseToken } from "./list-pages.ts";
+import { nextState, type UpdatedPart } from "./next-state.ts";
+import { parseFieldSelector, parseLabelSelector } from "./selectors.ts";
+import { covers, offer, type Watcher } from "./watch-index.ts";
+
+/** What is wrong with an object of a kind, by its schema; empty when it is well. */
+export type Validator = (object: KubeObject) => readonly FieldProblem[];
+
+export interface ObjectStoreOptions {
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly kinds?: KindRegistry;
+  /** By `kindKey`: `relevo.dev/v1alpha1/pools`. */
+  readonly validators?: Readonly<Record<string, Validator>>;
+  /** Give a restarted cluster a higher one than the last had, so that old watches see 410 and not silence. */
+  readonly firstResourceVersion?: number;
+  /** Events kept per kind. */
+  readonly windowSize?: number;
+  readonly objectsMax?: number;
+  readonly watchersMax?: number;
+}
+
+export interface WriteOptions {
+  /** Absent is the object itself. */
+  readonly part?: UpdatedPart;
+  /** Everything is checked, nothing is kept. */
+  readonly dryRun?: boolean | undefined;
+}
+
+export interface StoreListOptions extends ListOptions {
+  readonly resourceVersionMatch?: "Exact" | "NotOlderThan" | undefined;
+}
+
+export interface StoreList extends KubeList {
+  /** How many follow on later pages; absent when there is a selector. */
+  readonly remaining?: number | undefined;
+}
+
+export interface StoreWatch {
+  /** No event comes after it. */
+  close(): void;
+}
+
+export interface DeleteResult {
+  /** The last state, or the state with its deletionTimestamp. */
+  readonly object: KubeObject;
+  readonly gone: boolean;
+}
+
+const WINDOW_SIZE = 5_000;
+const OBJECTS_MAX = 200_000;
+const WATCHERS_MAX = 10_000;
+const NAME_ATTEMPTS = 8;
+const GENERATED_SUFFIX_LENGTH = 5;
+const GENERATED_BASE_MAX = 58;
+
+export class ObjectStore {
+  readonly clock: Clock;
+  readonly kinds: KindRegistry;
+  readonly #ids: Ids;
+  readonly #validators: Readonly<Record<string, Validator>>;
+  readonly #collections = new Map<string, Collection>();
+  readonly #pages: ListPages;
+  readonly #windowSize: number;
+  readonly #objectsMax: number;
+  readonly #watchersMax: number;
+  /** Objects per namespace: a terminating one goes with its last object. */
+  readonly #population = new Map<string, number>();
+  /** A shortcut past the key of a type; forgotten when kinds change. */
+  #byType = new WeakMap<ResourceType, Collection>();
+  /** Watches from below it are too old. */
+  readonly #beginning: number;
+  #revision: number;
+  #objects = 0;
+  #watchers = 0;
+
+  constructor(options: ObjectStoreOptions) {
+    this.clock = options.clock;
+    this.kinds = options.kinds ?? new KindRegistry();
+    this.#ids = options.ids;
+    this.#validators = options.validators ?? {};
+    this.#pages = new ListPages(options.clock);
+    this.#windowSize = options.windowSize ?? WINDOW_SIZE;
+    this.#objectsMax = options.objectsMax ?? OBJECTS_MAX;
+    this.#watchersMax = options.watchersMax ?? WATCHERS_MAX;
+    this.#beginning = options.firstResourceVersion ?? 1;
+    this.#revision = this.#beginning;
+  }
+
+  /** The resourceVersion of the last change. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  get objectCount(): number {
+    return this.#objects;
+  }
+
+  get watcherCount(): number {
+    return this.#watchers;
+  }
+
+  find(ref: ObjectRef): KubeObject | undefined {
+    const collection = this.#collection(ref.type);
+    return collection.find(collection.kind.namespaced ? ref.namespace : undefined, ref.name);
+  }
+
+  get(ref: ObjectRef): KubeObject {
+    const object = this.find(ref);
+    if (!object) throw notFound(ref.type, ref.name);
+    return object;
+  }
+
+  list(type: ResourceType, options: StoreListOptions = {}): StoreList {
+    const collection = this.#collection(type);
+    if (options.continue !== undefined && options.continue !== "") return this.#continued(collection, options);
+    this.#checkVersion(collection, options);
+    const items = this.#select(collection, options);
+    const limit = options.resourceVersion === "0" ? 0 : (options.limit ?? 0);
+    if (limit <= 0 || items.length <= limit) return { resourceVersion: String(this.#revision), items };
+    return this.#page(this.#pages.begin(this.#revision, items), this.#revision, items, 0, options);
+  }
+
+  #select(collection: Collection, options: ListOptions): readonly KubeObject[] {
+    const scope = this.#scope(collection.kind, options);
+    const items: KubeObject[] = [];
+    for (const object of collection.inOrder(scope.namespace)) if (covers(scope, object)) items.push(object);
+    return items;
+  }
+
+  #scope(kind: KindSpec, options: Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector">): Omit<Watcher, "sink"> {
+    return {
+      namespace: kind.namespaced && options.namespace !== "" ? options.namespace : undefined,
+      labels: parseLabelSelector(options.labelSelector),
+      fields: parseFieldSelector(options.fieldSelector, ["metadata.name", "metadata.namespace", ...kind.selectableFields]),
+    };
+  }
+
+  #checkVersion(collection: Collection, { resourceVersion, resourceVersionMatch }: StoreListOptions): void {
+    if (resourceVersion === undefined || resourceVersion === "" || resourceVersion === "0") return;
+    const asked = parseVersion(resourceVersion);
+    if (asked > this.#revision) throw tooLargeResourceVersion(asked, this.#revision);
+    if (resourceVersionMatch === "Exact" && asked < collection.changedAt)
+      throw expired(`The resourceVersion for the provided list is too old: ${asked}`);
+  }
+
+  #continued(collection: Collection, options: StoreListOptions): StoreList {
+    if (options.resourceVersion !== undefined && options.resourceVersion !== "" && options.resourceVersion !== "0") {
+      throw badRequest("specifying resource version is not allowed when using continue");
+    }
+    const token = parseToken(options.continue ?? "");
+    if (token.snapshot === 0) return this.#rest(collection, token.after, options);
+    const snapshot = this.#pages.find(token.snapshot);
+    if (snapshot) return this.#page(token.snapshot, snapshot.revision, snapshot.items, token.offset, options);
+    throw expired(
+      "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results.",
+      formatToken({ ...token, snapshot: 0, offset: 0 }),
+    );
+  }
+
+  /** What follows after a key at the current version: for who goes on although the snapshot is gone. */
+  #rest(collection: Collection, after: string, options: StoreListOptions): StoreList {
+    const items = this.#select(collection, options).filter((object) => orderKey(object) > after);
+    const limit = options.limit ?? 0;
+    if (limit <= 0 || items.length <= limit) return { resourceVersion: String(this.#revision), items };
+    return this.#page(this.#pages.begin(this.#revision, items), this.#revision, items, 0, options);
+  }
+
+  #page(snapshot: number, revision: number, all: readonly KubeObject[], offset: number, options: StoreListOptions): StoreList {
+    const limit = options.limit ?? 0;
+    const end = limit <= 0 ? all.length : Math.min(all.length, offset + limit);
+    const items = all.slice(offset, end);
+    const last = items.at(-1);
+    if (end >= all.length || last === undefined) return { resourceVersion: String(revision), items };
+    const selected = (options.labelSelector ?? "") !== "" || (options.fieldSelector ?? "") !== "";
+    return {
+      resourceVersion: String(revision),
+      items,
+      continue: formatToken({ snapshot, offset: end, after: orderKey(last) }),
+      ...(selected ? {} : { remaining: all.length - end }),
+    };
+  }
+
+  /**
+   * Calls the sink for everything after `resourceVersion`, at once for what already happened. Without one (or with "0") it begins with an ADDED for
+   * all that there is. A too old one gives a single ERROR event with 410.
+   */
+  watch(type: ResourceType, options: WatchOptions, sink: (event: WatchEvent) => void): StoreWatch {
+    const collection = this.#collection(type);
+    const watcher: Watcher = { ...this.#scope(collection.kind, options), sink };
+    if (this.#watchers >= this.#watchersMax)
+      throw tooManyRequests(`the embedded cluster serves at most ${this.#watchersMax} watches at once`, { retryAfterSeconds: 1 });
+    if (options.resourceVersion === "" || options.resourceVersion === "0") {
+      for (const object of collection.inOrder(watcher.namespace)) if (covers(watcher, object)) sink({ type: "ADDED", object });
+    } else {
+      const asked = parseVersion(options.resourceVersion);
+      const missed = collection.window.after(asked);
+      if (!missed) {
+        sink({ type: "ERROR", status: expired(`too old resource version: ${asked} (${collection.changedAt})`).status });
+        return { close: () => undefined };
+      }
+      for (const event of missed) offer(watcher, event);
+    }
+    return this.#subscribe(collection, watcher);
+  }
+
+  #subscribe(collection: Collection, watcher: Watcher): StoreWatch {
+    collection.watchers.add(watcher);
+    this.#watchers += 1;
+    let open = true;
+    return {
+      close: () => {
+        if (!open) return;
+        open = false;
+        collection.watchers.remove(watcher);
+        this.#watchers -= 1;
+      },
+    };
+  }
+
+  create(type: ResourceType, draft: KubeObjectDraft, options: WriteOptions & { readonly namespace?: string | undefined } = {}): KubeObject {
+    const collection = this.#collection(type);
+    const { kind } = collection;
+    const namespace = this.#namespaceOf(kind, draft, options.namespace);
+    checkAddress(kind, draft);
+    if (draft.metadata.resourceVersion !== undefined && draft.metadata.resourceVersion !== "") {
+      throw badRequest("resourceVersion should not be set on objects to be created");
+    }
+    const name =
+      draft.metadata.name !== undefined && draft.metadata.name !== ""
+        ? draft.metadata.name
+        : this.#generateName(collection, draft, namespace);
+    if (namespace !== undefined) this.#checkNamespace(kind, namespace, name);
+    if (collection.find(namespace, name)) throw alreadyExists(kind, name);
+    const object = this.#newObject(kind, draft, name, namespace);
+    this.#validate(kind, object);
+    if (options.dryRun) return seal(object);
+    if (this.#objects >= this.#objectsMax) throw storeFull(this.#objectsMax);
+    const created = this.#commit(collection, "ADDED", object, undefined);
+    this.#afterCreate(collection, created);
+    return created;
+  }
+
+  #newObject(kind: KindSpec, draft: KubeObjectDraft, name: string, namespace: string | undefined): KubeObject {
+    const { labels, annotations, finalizers, ownerReferences, generateName } = draft.metadata;
+    const object: Record<string, unknown> = {
+      ...draft,
+      apiVersion: apiVersionOf(kind),
+      kind: kind.kind,
+      metadata: {
+        name,
+        ...(namespace === undefined ? {} : { namespace }),
+        ...(generateName === undefined ? {} : { generateName }),
+        uid: this.#ids.next("uid"),
+        resourceVersion: "",
+        ...(kind.hasGeneration ? { generation: 1 } : {}),
+        creationTimestamp: formatSeconds(this.clock.now()),
+        ...(isEmpty(labels) ? {} : { labels }),
+        ...(isEmpty(annotations) ? {} : { annotations }),
+        ...(isEmpty(finalizers) ? {} : { finalizers }),
+        ...(isEmpty(ownerReferences) ? {} : { ownerReferences }),
+      },
+    };
+    if (kind.statusOnCreate === "drop" && kind.subresources.includes("status")) delete object["status"];
+    applyDefaults(object, kind);
+    if (kind.kind === "Pod" && !kind.custom) this.#applyPriority(object);
+    return (kind.kind === CUSTOM_RESOURCE_DEFINITIONS.kind
+      ? establish(object, formatSeconds(this.clock.now()))
+      : object) as unknown as KubeObject;
+  }
+
+  #applyPriority(pod: Record<string, unknown>): void {
+    const name = valueAt(pod, "spec.priorityClassName");
+    if (typeof name !== "string" || name === "") return;
+    const found = this.find({ type: PRIORITY_CLASSES, name });
+    if (!found)
+      throw forbidden(
+        { group: "", plural: "pods", kind: "Pod" },
+        String(valueAt(pod, "metadata.name")),
+        `no PriorityClass with name ${name} was found`,
+      );
+    pod["spec"] = { ...(pod["spec"] as JsonObject), priority: found["value"] };
+  }
+
+  #namespaceOf(kind: KindSpec, draft: KubeObjectDraft, asked: string | undefined): string | undefined {
+    if (!kind.namespaced) return undefined;
+    const namespace = asked ?? draft.metadata.namespace;
+    if (namespace === undefined || namespace === "") throw badRequest("an empty namespace may not be set during creation");
+    if (draft.metadata.namespace !== undefined && draft.metadata.namespace !== "" && draft.metadata.namespace !== namespace) {
+      throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+    }
+    return namespace;
+  }
+
+  #checkNamespace(kind: KindSpec, namespace: string, name: string): void {
+    const found = this.find({ type: NAMESPACES, name: namespace });
+    if (!found) throw notFound(NAMESPACES, namespace);
+    if (found.metadata.deletionTimestamp === undefined) return;
+    const sentence = `unable to create new content in namespace ${namespace} because it is being terminated`;
+    throw forbidden(kind, name, sentence, [
+      { reason: "NamespaceTerminating", message: `namespace ${namespace} is being terminated`, field: "metadata.namespace" },
+    ]);
+  }
+
+  #generateName(collection: Collection, draft: KubeObjectDraft, namespace: string | undefined): string {
+    const base = draft.metadata.generateName;
+    if (base === undefined || base === "") {
+      throw invalid(collection.kind, "", [
+        { field: "metadata.name", message: "name or generateName is required", reason: "FieldValueRequired" },
+      ]);
+    }
+    for (let attempt = 1; ; attempt += 1) {
+      const name = base.slice(0, GENERATED_BASE_MAX) + this.#ids.next("x").slice(-GENERATED_SUFFIX_LENGTH);
+      if (!collection.find(namespace, name)) return name;
+      if (attempt === NAME_ATTEMPTS) throw alreadyExists(collection.kind, name);
+    }
+  }
+
+  /** A change computed from the object's current state; the server's own preconditions are checked on what `change` returns. */
+  modify(ref: ObjectRef, change: (before: KubeObject) => JsonObject, options: WriteOptions = {}): KubeObject {
+    const collection = this.#collection(ref.type);
+    const { kind } = collection;
+    const before = this.get(ref);
+    const candidate = change(before);
+    checkPreconditions(kind, before, identityOf(candidate));
+    checkAddress(kind, candidate);
+    const after = nextState(kind, before, candidate, options.part);
+    if (after === before) return before;
+    this.#validateChange(kind, before, after);
+    if (options.dryRun) return seal(after);
+    if (isReleased(after)) return this.#remove(collection, before, after);
+    return this.#commit(collection, "MODIFIED", after, before);
+  }
+
+  /** PUT: the object's `metadata.resourceVersion` and `metadata.uid`, when given, are preconditions. */
+  replace(ref: ObjectRef, object: KubeObjectDraft, options: WriteOptions = {}): KubeObject {
+    const { name } = object.metadata;
+    if (name !== undefined && name !== ref.name)
+      throw badRequest(`the name of the object (${name}) does not match the name on the URL (${ref.name})`);
+    return this.modify(ref, () => object, options);
+  }
+
+  delete(ref: ObjectRef, options: DeleteOptions & { readonly dryRun?: boolean | undefined } = {}): DeleteResult {
+    const collection = this.#collection(ref.type);
+    const object = this.get(ref);
+    checkPreconditions(collection.kind, object, options.preconditions ?? {});
+    if (collection.kind.kind === NAMESPACES.kind && !collection.kind.custom) return this.#deleteNamespace(collection, object, options);
+    const deletion = planDeletion(collection.kind, object, options, this.clock.now());
+    if (deletion.outcome === "unchanged") return { object, gone: false };
+    if (options.dryRun) return { object, gone: deletion.outcome === "gone" };
+    if (deletion.outcome === "marked") return { object: this.#commit(collection, "MODIFIED", deletion.object, object), gone: false };
+    return { object: this.#remove(collection, object, object), gone: true };
+  }
+
+  /** The namespace first refuses new objects, then loses those it has, and goes with the last of them. */
+  #deleteNamespace(
+    collection: Collection,
+    namespace: KubeObject,
+    options: DeleteOptions & { readonly dryRun?: boolean | undefined },
+  ): DeleteResult {
+    const { name, deletionTimestamp } = namespace.metadata;
+    if (["default", "kube-system", "kube-public", "kube-node-lease"].includes(name))
+      throw forbidden(NAMESPACES, name, "this namespace may not be deleted");
+    if (options.dryRun || deletionTimestamp !== undefined) return { object: namespace, gone: false };
+    const marked = this.#commit(
+      collection,
+      "MODIFIED",
+      {
+        ...namespace,
+        metadata: { ...namespace.metadata, deletionTimestamp: formatSeconds(this.clock.now()), deletionGracePeriodSeconds: 0 },
+        status: { ...(namespace["status"] as JsonObject | undefined), phase: "Terminating" },
+      },
+      namespace,
+    );
+    for (const each of this.#collections.values()) {
+      if (!each.kind.namespaced) continue;
+      for (const object of [...each.inOrder(name)]) this.delete(refOf(each.kind, object));
+    }
+    this.#finishNamespace(name);
+    return { object: this.find({ type: NAMESPACES, name }) ?? marked, gone: this.find({ type: NAMESPACES, name }) === undefined };
+  }
+
+  #finishNamespace(name: string): void {
+    if ((this.#population.get(name) ?? 0) > 0) return;
+    const namespace = this.find({ type: NAMESPACES, name });
+    if (namespace?.metadata.deletionTimestamp === undefined) return;
+    this.modify(
+      { type: NAMESPACES, name },
+      (before) => ({ ...before, spec: { ...(before["spec"] as JsonObject | undefined), finalizers: [] } }),
+      { part: "finalize" },
+    );
+  }
+
+  /** Every watch and every continue token from before is too old afterwards, as when an API server restarts. */
+  forgetHistory(): void {
+    for (const collection of this.#collections.values()) collection.window.clear();
+    this.#pages.clear();
+  }
+
+  #validate(kind: KindSpec, object: KubeObject): void {
+    const { name } = object.metadata;
+    const badTime = microTimeProblem(object, kind);
+    if (badTime !== undefined) throw badRequest(badTime);
+    const problems = [
+      ...metadataProblems(object.metadata as unknown as JsonObject),
+      ...kindProblems(object, kind),
+      ...(this.#validators[kindKey(kind)]?.(object) ?? []),
+    ];
+    if (problems.length > 0) throw invalid(kind, name, problems);
+  }
+
+  #validateChange(kind: KindSpec, before: KubeObject, after: KubeObject): void {
+    // A status cannot break the rest; and what stands already must stay deletable even when it would no longer be accepted.
+    const onlyMetadata = equalJson({ ...before, metadata: null, status: null }, { ...after, metadata: null, status: null });
+    if (!onlyMetadata) this.#validate(kind, after);
+    const problems = [
+      ...(onlyMetadata ? metadataProblems(after.metadata as unknown as JsonObject) : []),
+      ...changeProblems(kind, before, after),
+      ...newFinalizers(before, after),
+    ];
+    if (problems.length > 0) throw invalid(kind, before.metadata.name, problems);
+  }
+
+  #commit(collection: Collection, type: "ADDED" | "MODIFIED", object: KubeObject, previous: KubeObject | undefined): KubeObject {
+    const revision = this.#revision + 1;
+    const stored = seal({ ...object, metadata: { ...object.metadata, resourceVersion: String(revision) } });
+    this.#revision = revision;
+    if (type === "ADDED") this.#count(stored, 1);
+    collection.commit({ revision, type, object: stored, previous });
+    return stored;
+  }
+
+  #remove(collection: Collection, before: KubeObject, last: KubeObject): KubeObject {
+    const revision = this.#revision + 1;
+    const object = seal({ ...last, metadata: { ...last.metadata, resourceVersion: String(revision) } });
+    this.#revision = revision;
+    this.#count(object, -1);
+    collection.commit({ revision, type: "DELETED", object, previous: before });
+    if (collection.kind.kind === CUSTOM_RESOURCE_DEFINITIONS.kind) this.#removeKinds(object);
+    if (object.metadata.namespace !== undefined) this.#finishNamespace(object.metadata.namespace);
+    return object;
+  }
+
+  #count(object: KubeObject, by: 1 | -1): void {
+    this.#objects += by;
+    const { namespace } = object.metadata;
+    if (namespace === undefined) return;
+    const next = (this.#population.get(namespace) ?? 0) + by;
+    if (next === 0) this.#population.delete(namespace);
+    else this.#population.set(namespace, next);
+  }
+
+  #afterCreate(collection: Collection, created: KubeObject): void {
+    const { keepNewest } = collection.kind;
+    if (keepNewest !== undefined && collection.size > keepNewest) {
+      const oldest = collection.oldest();
+      if (oldest) this.delete(refOf(collection.kind, oldest));
+    }
+    if (collection.kind.kind === CUSTOM_RESOURCE_DEFINITIONS.kind) {
+      for (const kind of kindsOfDefinition(created)) if (!this.kinds.find(kind)) this.kinds.add(kind);
+    }
+  }
+
+  /** With the definition go its objects; kinds of the table stay. */
+  #removeKinds(definition: KubeObject): void {
+    for (const kind of kindsOfDefinition(definition)) {
+      if (!this.kinds.isAdded(kind)) continue;
+      const collection = this.#collection(kind);
+      for (const object of [...collection.inOrder(undefined)]) this.#remove(collection, object, object);
+      this.kinds.remove(kind);
+      this.#collections.delete(kindKey(kind));
+    }
+    this.#byType = new WeakMap();
+  }
+
+  #collection(type: ResourceType): Collection {
+    const known = this.#byType.get(type);
+    if (known) return known;
+    const key = kindKey(type);
+    const kind = this.kinds.find(type);
+    if (!kind) throw new KubeApiError({ code: 404, message: "404 page not found" }, "the API server does not serve this kind");
+    let collection = this.#collections.get(key);
+    if (!collection) {
+      // A kind that nobody touched yet had no events: a watch from the store's beginning is not too old.
+      collection = new Collection(kind, this.#beginning, this.#windowSize);
+      this.#collections.set(key, collection);
+    }
+    this.#byType.set(type, collection);
+    return collection;
+  }
+}
+
+function seal(object: KubeObject): KubeObject {
+  try {
+    return sealJson(object);
+  } catch (error) {
+    if (error instanceof NotJsonError) throw badRequest(`the object is no JSON: ${error.message}`);
+    throw error;
+  }
+}
+
+function isEmpty(value: object | undefined | null): boolean {
+  return value === undefined || value === null || Object.keys(value).length === 0;
+}
+
+export function refOf(type: ResourceType, object: KubeObject): ObjectRef {
+  return { type, namespace: object.metadata.namespace, name: object.metadata.name };
+}
+
+function orderKey(object: KubeObject): string {
+  return `${object.metadata.namespace ?? ""}/${object.metadata.name}`;
+}
+
+function parseVersion(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw badRequest(`Invalid value: ${JSON.stringify(text)}: resourceVersion must be a whole number`);
+  return Number(text);
+}
+
+function identityOf(candidate: JsonObject): Preconditions {
+  const metadata = isJsonObject(candidate["metadata"]) ? candidate["metadata"] : {};
+  const { uid, resourceVersion } = metadata;
+  return {
+    uid: typeof uid === "string" && uid !== "" ? uid : undefined,
+    resourceVersion: typeof resourceVersion === "string" && resourceVersion !== "" ? resourceVersion : undefined,
+  };
+}
+
+function checkPreconditions(kind: KindSpec, object: KubeObject, { uid, resourceVersion }: Preconditions): void {
+  if (uid !== undefined && uid !== object.metadata.uid) {
+    throw conflict(
+      kind,
+      object.metadata.name,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${object.metadata.uid}`,
+    );
+  }
+  if (resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion) throw modified(kind, object.metadata.name);
+}
+
+/** A body may leave out kind and apiVersion; what it names must be right. */
+function checkAddress(kind: KindSpec, object: JsonObject): void {
+  const expected = apiVersionOf(kind);
+  if (object["apiVersion"] !== undefined && object["apiVersion"] !== "" && object["apiVersion"] !== expected) {
+    throw badRequest(`the API version in the data (${String(object["apiVersion"])}) does not match the expected API version (${expected})`);
+  }
+  if (object["kind"] !== undefined && object["kind"] !== "" && object["kind"] !== kind.kind) {
+    throw badRequest(`the kind in the data (${String(object["kind"])}) does not match the expected kind (${kind.kind})`);
+  }
+}
+
+function newFinalizers(before: KubeObject, after: KubeObject): readonly FieldProblem[] {
+  if (before.metadata.deletionTimestamp === undefined) return [];
+  const added = (after.metadata.finalizers ?? []).filter((finalizer) => !(before.metadata.finalizers ?? []).includes(finalizer));
+  if (added.length === 0) return [];
+  return [
+    {
+      field: "metadata.finalizers",
+      message: `no new finalizers can be added if the object is being deleted, found new finalizers ${JSON.stringify(added)}`,
+      reason: "FieldValueForbidden",
+    },
+  ];
+}
