@@ -1,0 +1,48 @@
+/**
+ * How the executor and the observer talk to an instance: one driver per kind of workload. A driver translates and never decides; every call is bounded in
+ * time and fails with a RelevoError whose class says what may be done about it.
+ */
+import type { Instant } from "../kernel/clock.ts";
+import type { Health, Identity, Obligations, ProtocolAnswer } from "../model/protocol.ts";
+
+export interface InstanceTarget {
+  readonly host: string;
+  readonly port: number;
+  /** Of the process that is meant; null before its identity was read. */
+  readonly bootId: string | null;
+  /** `none`: an instance without the protocol, judged by its container id and the gateway's counts. */
+  readonly protocol: "relevo/v1" | "none";
+  /** Of an instance without the protocol: `GET` answers 2xx when it can take work. */
+  readonly healthPath: string;
+}
+
+export interface InstanceCall {
+  /** The step that calls; the same step gets the same answer. */
+  readonly step: string;
+  readonly bootId: string;
+  /** Of a drain: when it must be over; null: as long as the work lasts. */
+  readonly deadline: Instant | null;
+}
+
+export type InstanceHealth = Health | { readonly ok: boolean; readonly bootId: null; readonly reason: string | null };
+
+/** What a call came to: the instance's answer, or nothing because it does not speak the protocol. */
+export type CallOutcome = { readonly kind: "answered"; readonly answer: ProtocolAnswer } | { readonly kind: "not_spoken" };
+
+/**
+ * Errors: `instance_unreachable` (retryable: provably not connected), `instance_timeout` and `instance_connection_lost` (retryable: it may or may not have
+ * happened; the same step can be sent again), `boot_id_mismatch`, `wrong_state`, `step_conflict` (conflict), `instance_failed` (retryable: 5xx),
+ * `instance_refused` (terminal: another 4xx), `instance_answer_invalid` (terminal: not the protocol).
+ */
+export interface InstanceDriver {
+  /** Null when the instance does not speak the protocol. */
+  identity(target: InstanceTarget): Promise<Identity | null>;
+  /** An instance that says it is not well is an answer, not an error. */
+  health(target: InstanceTarget): Promise<InstanceHealth>;
+  /** Null when the instance does not speak the protocol: the gateway's counts are all there is. */
+  obligations(target: InstanceTarget): Promise<Obligations | null>;
+  prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;
+  admit(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;
+  drain(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;
+  close(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;
+}

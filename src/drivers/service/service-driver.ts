@@ -1,0 +1,215 @@
+/** Stateless and stateful services: the instance protocol over HTTP, or nothing but a health path. */
+import { Agent, request as send } from "undici";
+import type { z } from "zod";
+import { type Clock, formatInstant } from "../../kernel/clock.ts";
+import { type ErrorClass, RelevoError } from "../../kernel/errors.ts";
+import {
+  callAnswerSchema,
+  type Health,
+  healthSchema,
+  type Identity,
+  identitySchema,
+  type Obligations,
+  obligationsSchema,
+  PROTOCOL_PREFIX,
+  protocolErrorSchema,
+} from "../../model/protocol.ts";
+import type { CallOutcome, InstanceCall, InstanceDriver, InstanceHealth, InstanceTarget } from "../port.ts";
+
+export const CONNECT_LIMIT_MS = 1_000;
+/** For reads: an instance that cannot say how it is within this time is not well. */
+export const READ_LIMIT_MS = 2_000;
+/** For calls, whose hooks may do work. */
+export const CALL_LIMIT_MS = 10_000;
+export const MAX_ANSWER_BYTES = 64 * 1024;
+/** Calls are rare, and a kept connection would outlive the process that it led to. */
+const KEEP_ALIVE_MS = 1;
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+export class ServiceDriver implements InstanceDriver {
+  readonly #clock: Clock;
+  readonly #agent: Agent;
+
+  constructor(options: { readonly clock: Clock }) {
+    this.#clock = options.clock;
+    this.#agent = new Agent({
+      connect: { timeout: CONNECT_LIMIT_MS },
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      pipelining: 0,
+      maxResponseSize: MAX_ANSWER_BYTES,
+    });
+  }
+
+  async identity(target: InstanceTarget): Promise<Identity | null> {
+    if (target.protocol === "none") return null;
+    return this.#read(target, "identity", identitySchema);
+  }
+
+  async health(target: InstanceTarget): Promise<InstanceHealth> {
+    if (target.protocol === "none") return this.#plainHealth(target);
+    const answer = await this.#send(target, "GET", `${PROTOCOL_PREFIX}/health`, READ_LIMIT_MS);
+    if (answer.status !== 200 && answer.status !== 503) throw refusalOf(answer, target);
+    return parseAnswer(answer, healthSchema, target) satisfies Health;
+  }
+
+  async obligations(target: InstanceTarget): Promise<Obligations | null> {
+    if (target.protocol === "none") return null;
+    return this.#read(target, "obligations", obligationsSchema);
+  }
+
+  prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
+    return this.#call(target, "prepare", call);
+  }
+
+  admit(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
+    return this.#call(target, "admit", call);
+  }
+
+  drain(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
+    return this.#call(target, "drain", call);
+  }
+
+  close(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
+    return this.#call(target, "close", call);
+  }
+
+  /** Frees the sockets; the driver cannot be used afterwards. */
+  async destroy(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  async #read<T>(target: InstanceTarget, what: string, schema: z.ZodType<T>): Promise<T> {
+    const answer = await this.#send(target, "GET", `${PROTOCOL_PREFIX}/${what}`, READ_LIMIT_MS);
+    if (answer.status !== 200) throw refusalOf(answer, target);
+    return parseAnswer(answer, schema, target);
+  }
+
+  async #call(target: InstanceTarget, name: string, call: InstanceCall): Promise<CallOutcome> {
+    if (target.protocol === "none") return { kind: "not_spoken" };
+    const body = JSON.stringify({ bootId: call.bootId, deadline: call.deadline === null ? null : formatInstant(call.deadline) });
+    const answer = await this.#send(target, "POST", `${PROTOCOL_PREFIX}/${name}`, CALL_LIMIT_MS, { step: call.step, body });
+    if (answer.status !== 200) throw refusalOf(answer, target);
+    const parsed = parseAnswer(answer, callAnswerSchema, target);
+    if (parsed.bootId !== call.bootId || parsed.step !== call.step)
+      throw new RelevoError("instance_answer_invalid", `The instance at ${at(target)} answered for another process or step.`, {
+        found: parsed,
+      });
+    return { kind: "answered", answer: parsed };
+  }
+
+  async #plainHealth(target: InstanceTarget): Promise<InstanceHealth> {
+    const { status } = await this.#send(target, "GET", target.healthPath, READ_LIMIT_MS);
+    const ok = status >= 200 && status < 300;
+    return { ok, bootId: null, reason: ok ? null : `status_${status}` };
+  }
+
+  async #send(
+    target: InstanceTarget,
+    method: "GET" | "POST",
+    path: string,
+    limitMs: number,
+    call?: { readonly step: string; readonly body: string },
+  ): Promise<Answer> {
+    // One limit over everything from connecting to the last byte: undici's own are per phase, and a slow trickle would outlast them.
+    const limit = new AbortController();
+    const timer = this.#clock.after(limitMs, () => limit.abort(TIMED_OUT));
+    try {
+      const response = await send(`http://${at(target)}${path}`, {
+        dispatcher: this.#agent,
+        method,
+        headers: call === undefined ? {} : { "content-type": "application/json", "idempotency-key": call.step },
+        body: call?.body ?? null,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        signal: limit.signal,
+      });
+      return { status: response.statusCode, text: await response.body.text() };
+    } catch (error) {
+      throw faultOf(error, target, limitMs);
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+function at(target: InstanceTarget): string {
+  return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
+}
+
+function parseAnswer<T>(answer: Answer, schema: z.ZodType<T>, target: InstanceTarget): T {
+  let json: unknown;
+  try {
+    json = JSON.parse(answer.text);
+  } catch (cause) {
+    throw new RelevoError("instance_answer_invalid", `The instance at ${at(target)} did not answer with JSON.`, {
+      found: answer.text.slice(0, 200),
+      cause,
+    });
+  }
+  const parsed = schema.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new RelevoError("instance_answer_invalid", `The instance at ${at(target)} does not answer as the protocol says.`, {
+    found: `${issue?.path.join(".")}: ${issue?.message}`,
+    allowed: "the instance protocol relevo/v1",
+  });
+}
+
+/** 409s that mean: what the caller knows is out of date. */
+const CONFLICTS = ["boot_id_mismatch", "wrong_state", "step_conflict"];
+
+/** An explicit refusal: its own code when it is one of the protocol's conflicts, else by status. */
+function refusalOf(answer: Answer, target: InstanceTarget): RelevoError {
+  const error = parseError(answer.text);
+  const found = error === undefined ? `status ${answer.status}` : `status ${answer.status}, ${error.code}: ${error.message}`;
+  if (answer.status === 409 && error !== undefined && CONFLICTS.includes(error.code))
+    return new RelevoError(error.code, error.message, { class: "conflict", found });
+  if (answer.status >= 500)
+    return new RelevoError("instance_failed", `The instance at ${at(target)} failed.`, { class: "retryable", found });
+  return new RelevoError("instance_refused", `The instance at ${at(target)} refused the call.`, { found });
+}
+
+function parseError(text: string): { readonly code: string; readonly message: string } | undefined {
+  try {
+    return protocolErrorSchema.safeParse(JSON.parse(text)).data?.error;
+  } catch {
+    return undefined; // an error page of something else: the status says enough
+  }
+}
+
+/** No connection came about, so nothing can have happened there. */
+const NOT_CONNECTED = [
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EHOSTDOWN",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EADDRNOTAVAIL",
+  "UND_ERR_CONNECT_TIMEOUT",
+];
+/** The reason of our own abort. */
+const TIMED_OUT = Object.assign(new Error("the limit of the call"), { code: "LIMIT" });
+
+function faultOf(cause: unknown, target: InstanceTarget, limitMs: number): RelevoError {
+  const found = codeOf(cause);
+  const describe = (code: string, sentence: string, errorClass: ErrorClass) =>
+    new RelevoError(code, sentence, { class: errorClass, found, cause });
+  if (NOT_CONNECTED.includes(found))
+    return describe("instance_unreachable", `The instance at ${at(target)} cannot be reached.`, "retryable");
+  if (cause === TIMED_OUT || found === "ETIMEDOUT")
+    return describe("instance_timeout", `The instance at ${at(target)} did not answer within ${limitMs} ms.`, "retryable");
+  if (found === "UND_ERR_RES_EXCEEDED_MAX_SIZE" || found.startsWith("HPE_"))
+    return describe("instance_answer_invalid", `What listens at ${at(target)} does not speak the protocol.`, "terminal");
+  return describe("instance_connection_lost", `The connection to the instance at ${at(target)} was lost before its answer.`, "retryable");
+}
+
+function codeOf(error: unknown): string {
+  if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string") return error.code;
+  return error instanceof Error ? error.name : "unknown";
+}
