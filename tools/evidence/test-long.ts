@@ -1,0 +1,71 @@
+/**
+ * `npm run test:long`: runs the long tests and keeps what they gave, with the commit, in docs/evidence/test-long.json. Further arguments go to vitest;
+ * with any, nothing is kept, because it is not the whole.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { arch, cpus, platform, tmpdir } from "node:os";
+import { join, relative } from "node:path";
+
+const root = join(import.meta.dirname, "..", "..");
+const evidence = join(root, "docs", "evidence");
+const args = process.argv.slice(2);
+
+/** The part of vitest's JSON report that is used. */
+interface Report {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly startTime: number;
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly assertionResults: readonly { readonly fullName: string; readonly status: string; readonly duration?: number | null }[];
+  }[];
+}
+
+const scratch = mkdtempSync(join(tmpdir(), "relevo-long-"));
+try {
+  const output = join(scratch, "report.json");
+  const vitest = [
+    "node_modules/vitest/vitest.mjs",
+    "run",
+    "--project",
+    "long",
+    "--reporter=default",
+    "--reporter=json",
+    `--outputFile.json=${output}`,
+  ];
+  const run = spawnSync(process.execPath, [...vitest, ...args], { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
+  process.exitCode = run.status ?? 1;
+  if (args.length === 0) keep(JSON.parse(readFileSync(output, "utf8")) as Report);
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
+
+function keep(report: Report): void {
+  const tests = report.testResults.flatMap((file) =>
+    file.assertionResults.map(({ fullName, status, duration }) => ({
+      file: relative(root, file.name),
+      test: fullName.trim(),
+      status,
+      durationMs: duration === null || duration === undefined ? null : Math.round(duration),
+    })),
+  );
+  const document = {
+    commit: git("rev-parse", "HEAD"),
+    uncommittedChanges: git("status", "--porcelain") !== "",
+    at: new Date(report.startTime).toISOString(),
+    node: process.version,
+    machine: `${platform()}-${arch()}, ${cpus().length} cores`,
+    passed: report.numPassedTests,
+    failed: report.numFailedTests,
+    tests,
+  };
+  mkdirSync(evidence, { recursive: true });
+  writeFileSync(join(evidence, "test-long.json"), `${JSON.stringify(document, null, 2)}\n`);
+}
+
+function git(...args: string[]): string {
+  const run = spawnSync("git", args, { cwd: root, encoding: "utf8" });
+  if (run.status !== 0) throw new Error(`git ${args.join(" ")} failed: ${run.stderr}`);
+  return run.stdout.trim();
+}
