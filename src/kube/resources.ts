@@ -1,7 +1,13 @@
 /** The kinds that the product speaks of, each once. */
 import type { ResourceType } from "./api.ts";
 
-const type = (group: string, version: string, kind: string, plural: string, namespaced: boolean): ResourceType => ({ group, version, kind, plural, namespaced });
+const type = (group: string, version: string, kind: string, plural: string, namespaced: boolean): ResourceType => ({
+  group,
+  version,
+  kind,
+  plural,
+  namespaced,
+});
 
 export const NODES = type("", "v1", "Node", "nodes", false);
 export const PODS = type("", "v1", "Pod", "pods", true);
@@ -19,7 +25,13 @@ export const DAEMON_SETS = type("apps", "v1", "DaemonSet", "daemonsets", true);
 export const POD_DISRUPTION_BUDGETS = type("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true);
 export const LEASES = type("coordination.k8s.io", "v1", "Lease", "leases", true);
 export const PRIORITY_CLASSES = type("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", false);
-export const CUSTOM_RESOURCE_DEFINITIONS = type("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false);
+export const CUSTOM_RESOURCE_DEFINITIONS = type(
+  "apiextensions.k8s.io",
+  "v1",
+  "CustomResourceDefinition",
+  "customresourcedefinitions",
+  false,
+);
 export const NODE_CLAIMS = type("karpenter.sh", "v1", "NodeClaim", "nodeclaims", false);
 export const NODE_POOLS = type("karpenter.sh", "v1", "NodePool", "nodepools", false);
 export const POOLS = type("relevo.dev", "v1alpha1", "Pool", "pools", true);

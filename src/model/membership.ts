@@ -5,7 +5,10 @@
 import { z } from "zod";
 import { EPOCH_PATTERN, type Epoch } from "../kernel/epoch.ts";
 
-const epochSchema = z.string().regex(EPOCH_PATTERN).transform((text) => text as Epoch);
+const epochSchema = z
+  .string()
+  .regex(EPOCH_PATTERN)
+  .transform((text) => text as Epoch);
 
 export const PRIORITIES = ["critical", "standard", "batch"] as const;
 export type Priority = (typeof PRIORITIES)[number];

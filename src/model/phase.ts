@@ -64,7 +64,9 @@ export function occupiesCapacity(phase: Phase): boolean {
 
 /** On its way out: it will never serve again. */
 export function isLeaving(phase: Phase): boolean {
-  return phase === "draining" || phase === "sealed" || phase === "retiring" || phase === "retired" || phase === "deleted" || phase === "failed";
+  return (
+    phase === "draining" || phase === "sealed" || phase === "retiring" || phase === "retired" || phase === "deleted" || phase === "failed"
+  );
 }
 
 export const TRUSTS = ["ok", "suspect", "fenced"] as const;

@@ -37,7 +37,11 @@ export const poolSpecSchema = z
     sites: z.array(dnsLabel).min(1).default(["local"]),
     size: z
       .strictObject({ desired: z.int().min(0).max(10_000), floor: z.int().min(0).optional(), max: z.int().min(0).max(10_000).optional() })
-      .transform((size) => ({ desired: size.desired, floor: size.floor ?? Math.min(1, size.desired), max: size.max ?? Math.max(1, size.desired * 2) })),
+      .transform((size) => ({
+        desired: size.desired,
+        floor: size.floor ?? Math.min(1, size.desired),
+        max: size.max ?? Math.max(1, size.desired * 2),
+      })),
     priority: z.enum(PRIORITIES).default("standard"),
     blueprint: z.strictObject({ objects: z.array(blueprintObject).min(1).max(20) }),
     /** How an instance is spoken to. */
@@ -70,8 +74,14 @@ export const poolSpecSchema = z
         /** A deadline drain starts at the latest this long before the node goes, replacement or not. */
         drainLead: duration.prefault("15s"),
         candidates: z
-          .strictObject({ retries: z.int().min(0).max(100).default(3), per: duration.prefault("10m"), readyWithin: duration.prefault("2m") })
+          .strictObject({
+            retries: z.int().min(0).max(100).default(3),
+            per: duration.prefault("10m"),
+            readyWithin: duration.prefault("2m"),
+          })
           .prefault({}),
+        /** An instance that answers no check for this long, its node being well, counts as lost. */
+        unreachableAfter: duration.prefault("10s"),
         /** Who may own a node that a candidate lands on. */
         provisioners: z.array(z.enum(PROVISIONERS)).min(1).default(["karpenter"]),
       })
@@ -80,12 +90,26 @@ export const poolSpecSchema = z
   })
   .superRefine((spec, context) => {
     const { desired, floor, max } = spec.size;
-    if (floor > desired) context.addIssue({ code: "custom", path: ["size", "floor"], message: `floor ${floor} is above desired ${desired}`, input: floor });
-    if (desired > max) context.addIssue({ code: "custom", path: ["size", "max"], message: `max ${max} is below desired ${desired}`, input: max });
+    if (floor > desired)
+      context.addIssue({ code: "custom", path: ["size", "floor"], message: `floor ${floor} is above desired ${desired}`, input: floor });
+    if (desired > max)
+      context.addIssue({ code: "custom", path: ["size", "max"], message: `max ${max} is below desired ${desired}`, input: max });
     const lead = spec.blueprint.objects.filter((object) => object.kind === "Deployment" || object.kind === "StatefulSet");
-    if (lead.length === 0) context.addIssue({ code: "custom", path: ["blueprint", "objects"], message: "holds no Deployment and no StatefulSet: the first one is the instance's lead", input: spec.blueprint.objects.map((object) => object.kind) });
+    if (lead.length === 0)
+      context.addIssue({
+        code: "custom",
+        path: ["blueprint", "objects"],
+        message: "holds no Deployment and no StatefulSet: the first one is the instance's lead",
+        input: spec.blueprint.objects.map((object) => object.kind),
+      });
     for (const [index, object] of spec.blueprint.objects.entries()) {
-      if (!object.metadata.name.includes("$(relevo.instance)")) context.addIssue({ code: "custom", path: ["blueprint", "objects", index, "metadata", "name"], message: "must contain $(relevo.instance): two instances may not share an object", input: object.metadata.name });
+      if (!object.metadata.name.includes("$(relevo.instance)"))
+        context.addIssue({
+          code: "custom",
+          path: ["blueprint", "objects", index, "metadata", "name"],
+          message: "must contain $(relevo.instance): two instances may not share an object",
+          input: object.metadata.name,
+        });
     }
   });
 export type PoolSpec = z.output<typeof poolSpecSchema>;

@@ -13,22 +13,69 @@ export type Decision = Effect | Move | Hold;
 /** Steps, one file each in `act/steps`. `key` makes the step's id: the same decision in the same world has the same key. */
 export type Effect =
   | { readonly kind: "create_instance"; readonly instance: string; readonly reason: Reason }
-  | { readonly kind: "protect_pod"; readonly instance: string; readonly pod: { readonly name: string; readonly uid: string }; readonly reason: Reason }
-  | { readonly kind: "cordon_node"; readonly instance: string; readonly node: { readonly name: string; readonly uid: string }; readonly evidence: string; readonly reason: Reason }
+  | {
+      readonly kind: "protect_pod";
+      readonly instance: string;
+      readonly pod: { readonly name: string; readonly uid: string };
+      readonly reason: Reason;
+    }
+  | {
+      readonly kind: "cordon_node";
+      readonly instance: string;
+      readonly node: { readonly name: string; readonly uid: string };
+      readonly evidence: string;
+      readonly reason: Reason;
+    }
   | { readonly kind: "admit_instance"; readonly instance: string; readonly incarnation: number; readonly reason: Reason }
-  | { readonly kind: "drain_instance"; readonly instance: string; readonly incarnation: number; readonly deadline: Instant | null; readonly reason: Reason }
+  /** Also for one that drains already, when its deadline became known since. */
+  | {
+      readonly kind: "drain_instance";
+      readonly instance: string;
+      readonly incarnation: number;
+      readonly loss: Loss;
+      readonly deadline: Instant | null;
+      readonly reason: Reason;
+    }
   | { readonly kind: "close_instance"; readonly instance: string; readonly incarnation: number; readonly reason: Reason }
   | { readonly kind: "delete_instance"; readonly instance: string; readonly reason: Reason };
 
 /** Changes of the store alone. */
 export type Move =
-  | { readonly kind: "add_instance"; readonly ordinal: number; readonly purpose: Purpose; readonly replaces: string | null; readonly reason: Reason }
+  | {
+      readonly kind: "add_instance";
+      readonly ordinal: number;
+      readonly purpose: Purpose;
+      readonly replaces: string | null;
+      readonly reason: Reason;
+    }
   | { readonly kind: "record_evidence"; readonly evidence: EvidenceDraft; readonly reason: Reason }
-  | { readonly kind: "move"; readonly instance: string; readonly from: Phase; readonly to: Phase; readonly drain?: { readonly loss: Loss; readonly deadline: Instant | null }; readonly seal?: Seal; readonly failure?: string; readonly lostObligations?: number; readonly reason: Reason }
-  /** A deadline that became known after the drain began. */
-  | { readonly kind: "hasten"; readonly instance: string; readonly phase: Phase; readonly drain: { readonly loss: Loss; readonly deadline: Instant | null }; readonly reason: Reason }
-  | { readonly kind: "renew_incarnation"; readonly instance: string; readonly after: number; readonly incarnation: Incarnation; readonly phase: Phase; readonly reason: Reason }
-  | { readonly kind: "trust"; readonly instance: string; readonly incarnation: number; readonly from: Trust; readonly to: Trust; readonly reason: Reason };
+  | {
+      readonly kind: "move";
+      readonly instance: string;
+      readonly from: Phase;
+      readonly to: Phase;
+      readonly drain?: { readonly loss: Loss; readonly deadline: Instant | null };
+      readonly seal?: Seal;
+      readonly failure?: string;
+      readonly lostObligations?: number;
+      readonly reason: Reason;
+    }
+  | {
+      readonly kind: "renew_incarnation";
+      readonly instance: string;
+      readonly after: number;
+      readonly incarnation: Incarnation;
+      readonly phase: Phase;
+      readonly reason: Reason;
+    }
+  | {
+      readonly kind: "trust";
+      readonly instance: string;
+      readonly incarnation: number;
+      readonly from: Trust;
+      readonly to: Trust;
+      readonly reason: Reason;
+    };
 
 export interface Hold {
   readonly kind: "hold";

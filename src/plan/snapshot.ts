@@ -23,7 +23,12 @@ export interface PoolSnapshot {
   readonly freeze: Freeze | null;
   readonly instances: readonly InstanceSnapshot[];
   readonly openSteps: readonly StepRecord[];
-  readonly failures: readonly { readonly instance: string; readonly at: Instant; readonly failure: string; readonly replaces: string | null }[];
+  readonly failures: readonly {
+    readonly instance: string;
+    readonly at: Instant;
+    readonly failure: string;
+    readonly replaces: string | null;
+  }[];
   readonly reasons: readonly StandingReason[];
   readonly inventory: InventoryState;
   readonly gateways: readonly GatewayState[];
@@ -50,13 +55,16 @@ export interface GatewayState {
 export interface InstanceSnapshot {
   readonly record: InstanceRecord;
   readonly evidence: readonly Evidence[];
-  /** Deadlines and losses that are seen now and not yet recorded. */
+  /** Its pods as they are seen now, in no order. */
   readonly pods: readonly PodSnapshot[];
   /** How many pods the blueprint wants. */
   readonly podsWanted: number;
   /** The process that is seen now at the lead pod, where it differs from the record's: a new incarnation. */
   readonly newIncarnation: Incarnation | null;
+  /** The controller's own check of the lead's process. */
   readonly health: HealthState;
+  /** Set when the process of the record's incarnation is known to be lost, with the witness. */
+  readonly lost: "node_lost" | "pod_lost" | "process_unreachable" | "machine_taken" | null;
   /** Over all gateway replicas that report; null while one of them has not reported since the drain was committed. */
   readonly obligations: { readonly requests: number; readonly sessions: number } | null;
   /** What the instance itself says, where it speaks the protocol; null otherwise. */
@@ -83,7 +91,9 @@ export interface PodSnapshot {
   /** Its owners lead, by UID, to an object that the create step made (D2). */
   readonly owned: boolean;
   readonly protectedByUs: boolean;
-  /** Null while it waits for a place. */
+  /** When it got its place; null while it waits for one. */
+  readonly scheduledAt: Instant | null;
+  /** Null while it waits for a place, and when its node is gone (then `scheduledAt` is set). */
   readonly node: NodeSnapshot | null;
 }
 

@@ -37,7 +37,13 @@ export type Change =
   | { readonly kind: "set_trust"; readonly instance: string; readonly incarnation: number; readonly from: Trust; readonly to: Trust }
   /** `unknown` unless the same id is there with the same payload, which changes nothing. */
   | { readonly kind: "record_step"; readonly step: StepDraft }
-  | { readonly kind: "end_step"; readonly step: string; readonly state: Exclude<StepState, "unknown">; readonly outcome: string; readonly result?: unknown }
+  | {
+      readonly kind: "end_step";
+      readonly step: string;
+      readonly state: Exclude<StepState, "unknown">;
+      readonly outcome: string;
+      readonly result?: unknown;
+    }
   | { readonly kind: "retry_step"; readonly step: string; readonly notBefore: Instant; readonly error: string }
   /** Obligations that were lost or cut with an instance, by class of loss (D18); adds up. */
   | { readonly kind: "count_loss"; readonly instance: string; readonly loss: Loss; readonly obligations: number; readonly seal: Seal }
@@ -91,7 +97,12 @@ export interface PoolRows {
   /** All that are `unknown` or `held`. */
   readonly openSteps: readonly StepRecord[];
   /** When candidates failed, newest last, bounded to the last 100. */
-  readonly failures: readonly { readonly instance: string; readonly at: Instant; readonly failure: string; readonly replaces: string | null }[];
+  readonly failures: readonly {
+    readonly instance: string;
+    readonly at: Instant;
+    readonly failure: string;
+    readonly replaces: string | null;
+  }[];
   readonly reasons: readonly StandingReason[];
 }
 
@@ -171,7 +182,12 @@ export interface Store {
 
 /** The caller's epoch is not the pool's: somebody else owns it now. */
 export function staleEpoch(pool: string, found: Epoch | null, used: Epoch): RelevoError {
-  return new RelevoError("stale_epoch", `pool ${pool} is owned under another epoch`, { class: "terminal", found, allowed: used, todo: "stop acting for this pool and read again" });
+  return new RelevoError("stale_epoch", `pool ${pool} is owned under another epoch`, {
+    class: "terminal",
+    found,
+    allowed: used,
+    todo: "stop acting for this pool and read again",
+  });
 }
 
 /** What the caller saw is not what is stored: nothing of the commit was applied. */
@@ -181,7 +197,11 @@ export function storeConflict(what: string, found: unknown, allowed: string): Re
 
 /** Disk full, busy, input/output error: nothing of the commit was applied. */
 export function storeUnavailable(why: string, cause: unknown): RelevoError {
-  return new RelevoError("store_unavailable", `the store cannot be written: ${why}`, { class: "retryable", cause, todo: "free space or repair the disk; nothing was half-written" });
+  return new RelevoError("store_unavailable", `the store cannot be written: ${why}`, {
+    class: "retryable",
+    cause,
+    todo: "free space or repair the disk; nothing was half-written",
+  });
 }
 
 /** The file is no store, or damaged. */

@@ -1,0 +1,40 @@
+/** Collects one plan while the policies run: what is decided, what is left alone and why, and when to look again. */
+import type { Instant } from "../kernel/clock.ts";
+import type { Reason } from "../model/reasons.ts";
+import type { Effect, Hold, Move, Plan } from "./decision.ts";
+
+export class Draft {
+  readonly #decisions: (Effect | Move)[] = [];
+  readonly #holds: Hold[] = [];
+  #nextLookAt: Instant | null = null;
+
+  decide(decision: Effect | Move): void {
+    this.#decisions.push(decision);
+  }
+
+  /** Why `subject` (an instance, a node, or empty for the pool) is left as it is; with `until`, time alone may change that. */
+  hold(subject: string, reason: Reason, until?: Instant): void {
+    this.#holds.push(until === undefined ? { kind: "hold", subject, reason } : { kind: "hold", subject, reason, until });
+    if (until !== undefined) this.lookAgainAt(until);
+  }
+
+  lookAgainAt(at: Instant): void {
+    this.#nextLookAt = this.#nextLookAt === null ? at : Math.min(this.#nextLookAt, at);
+  }
+
+  hasDecisionFor(instance: string): boolean {
+    return this.#decisions.some((decision) => "instance" in decision && decision.instance === instance);
+  }
+
+  hasCordon(nodeUid: string): boolean {
+    return this.#decisions.some((decision) => decision.kind === "cordon_node" && decision.node.uid === nodeUid);
+  }
+
+  isIdle(): boolean {
+    return this.#decisions.length === 0 && this.#holds.every((hold) => hold.reason.code === "serving");
+  }
+
+  finish(): Plan {
+    return { decisions: this.#decisions, holds: this.#holds, nextLookAt: this.#nextLookAt };
+  }
+}

@@ -1,0 +1,281 @@
+/**
+ * How each instance goes on by itself, phase by phase (D5, D7, D8, D13). Who shall come and who shall go is decided elsewhere (`size`, `disruption`).
+ *
+ * 1. A new process goes through preparing to admission again; what was tied to the old one is a forced loss.
+ * 2. Nothing is admitted before its own health check passed (I11), on a node that is not about to go (D7).
+ * 3. Nothing is sealed before every registered gateway replica has applied the drain's generation and reports no obligation; only a sealed instance, or
+ *    a candidate that never served, is deleted.
+ */
+import type { Instant } from "../kernel/clock.ts";
+import { formatDuration } from "../kernel/units.ts";
+import { reason } from "../model/reasons.ts";
+import type { Draft } from "./draft.ts";
+import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
+import { deadlineOf, describeEvidence, gravestEvidence, idOf, openStep, unsafety } from "./view.ts";
+
+export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  const { phase } = instance.record;
+  switch (phase) {
+    case "pending":
+      return create(pool, instance, draft);
+    case "creating":
+      return holdForStep(pool, instance, "create_instance", draft);
+    case "preparing":
+      return prepare(pool, instance, now, draft);
+    case "validating":
+      return validate(pool, instance, now, draft);
+    case "standby":
+      return;
+    case "admitted":
+      return beginServing(pool, instance, draft);
+    case "serving":
+      return keepServing(instance, draft);
+    case "draining":
+      return seal(pool, instance, now, draft);
+    case "sealed":
+      return remove(pool, instance, draft);
+    case "failed":
+      return cleanUp(pool, instance, draft);
+    case "retiring":
+      return holdForStep(pool, instance, "delete_instance", draft);
+    case "retired":
+      return confirmAbsence(instance, draft);
+    case "deleted":
+      return;
+    default:
+      phase satisfies never;
+  }
+}
+
+function create(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
+  if (openStep(pool, idOf(instance), "create_instance")) return;
+  draft.decide({
+    kind: "create_instance",
+    instance: idOf(instance),
+    reason: reason("below_desired", { serving: pool.instances.length, desired: pool.spec.size.desired }),
+  });
+}
+
+function holdForStep(pool: PoolSnapshot, instance: InstanceSnapshot, kind: string, draft: Draft): void {
+  const step = openStep(pool, idOf(instance), kind);
+  if (step?.state === "held") draft.hold(idOf(instance), reason("step_held", { step: step.id, why: step.outcome ?? "unknown" }));
+  else if (step && step.attempts > 1)
+    draft.hold(
+      idOf(instance),
+      reason("step_retry", {
+        step: step.id,
+        attempts: step.attempts,
+        error: step.outcome ?? "?",
+        until: new Date(step.notBefore).toISOString(),
+      }),
+    );
+  else draft.hold(idOf(instance), reason("step_unknown", { step: step?.id ?? kind }));
+}
+
+function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, draft)) return;
+  const scheduled = instance.pods.filter((pod) => pod.scheduledAt !== null);
+  if (instance.pods.length < instance.podsWanted || scheduled.length < instance.pods.length)
+    return draft.hold(idOf(instance), reason("waiting_for_schedule"));
+  const ready = instance.pods.filter((pod) => pod.ready && !pod.deleting);
+  if (ready.length >= instance.podsWanted && instance.record.incarnation.number > 0) {
+    return draft.decide({ kind: "move", instance: idOf(instance), from: "preparing", to: "validating", reason: reason("prepared") });
+  }
+  const placedAt = Math.max(...scheduled.map((pod) => pod.scheduledAt ?? 0), instance.record.phaseSince);
+  if (failedByTime(pool, instance, placedAt, now, draft)) return;
+  draft.hold(idOf(instance), reason("waiting_for_pods", { ready: ready.length, wanted: instance.podsWanted }));
+}
+
+function validate(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, draft)) return;
+  if (openStep(pool, idOf(instance), "admit_instance")) return holdForStep(pool, instance, "admit_instance", draft);
+  if (instance.health.state === "passing") {
+    return draft.decide({
+      kind: "admit_instance",
+      instance: idOf(instance),
+      incarnation: instance.record.incarnation.number,
+      reason: reason("validated"),
+    });
+  }
+  if (failedByTime(pool, instance, instance.record.phaseSince, now, draft)) return;
+  draft.hold(idOf(instance), reason("waiting_for_health"));
+}
+
+/** The first process of a new instance, or another one in the place of the one that was known. */
+function renewed(instance: InstanceSnapshot, draft: Draft): boolean {
+  const { record, newIncarnation } = instance;
+  if (!newIncarnation) return false;
+  draft.decide({
+    kind: "renew_incarnation",
+    instance: idOf(instance),
+    after: record.incarnation.number,
+    incarnation: newIncarnation,
+    phase: record.phase,
+    reason: reason("new_incarnation", { incarnation: record.incarnation.number + 1 }),
+  });
+  return true;
+}
+
+/**
+ * Only one that takes no traffic is given up for its place: one that serves has obligations and goes by evidence. With mode Off nothing that is seen of
+ * nodes matters (D1).
+ */
+function failedOnUnsafeNode(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): boolean {
+  if (pool.spec.disruption.mode === "Off") return false;
+  for (const pod of instance.pods) {
+    const why = pod.node && unsafety(pod.node, pool.spec.disruption.provisioners);
+    if (!why || why === "not_ready") continue;
+    fail(instance, `node_${why}`, draft);
+    return true;
+  }
+  return false;
+}
+
+function failedByTime(pool: PoolSnapshot, instance: InstanceSnapshot, since: Instant, now: Instant, draft: Draft): boolean {
+  const until = since + pool.spec.disruption.candidates.readyWithin;
+  if (now < until) {
+    draft.lookAgainAt(until);
+    return false;
+  }
+  fail(instance, "not_ready_in_time", draft);
+  return true;
+}
+
+function fail(instance: InstanceSnapshot, failure: string, draft: Draft): void {
+  draft.decide({
+    kind: "move",
+    instance: idOf(instance),
+    from: instance.record.phase,
+    to: "failed",
+    failure,
+    reason: reason("candidate_failed", { failure }),
+  });
+}
+
+function beginServing(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
+  if (loseProcess(instance, draft)) return;
+  const generation = instance.record.admittedGeneration ?? pool.generation;
+  const registered = pool.gateways.filter(({ silent }) => !silent);
+  if (registered.length === 0) return draft.hold(idOf(instance), reason("waiting_for_first_gateway"));
+  if (!instance.appliedEverywhere) {
+    return draft.hold(
+      idOf(instance),
+      reason("waiting_for_gateways", { replicas: registered.map(({ replica }) => replica).join(", "), generation }),
+    );
+  }
+  draft.decide({
+    kind: "move",
+    instance: idOf(instance),
+    from: "admitted",
+    to: "serving",
+    reason: reason("applied_everywhere", { generation }),
+  });
+}
+
+function keepServing(instance: InstanceSnapshot, draft: Draft): void {
+  if (loseProcess(instance, draft)) return;
+  if (instance.evidence.length === 0) draft.hold(idOf(instance), reason("serving"));
+}
+
+/** The admitted process is not there any more, and another one is: the same instance, prepared and admitted anew. */
+function loseProcess(instance: InstanceSnapshot, draft: Draft): boolean {
+  return instance.evidence.every(({ loss }) => loss !== "forced") && renewed(instance, draft);
+}
+
+function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  const { record, obligations, ownObligations } = instance;
+  const generation = record.drainGeneration ?? pool.generation;
+  const isLost = instance.newIncarnation !== null || instance.evidence.some(({ loss }) => loss === "forced");
+  const silent = pool.gateways.filter((gateway) => gateway.silent);
+  const behind = pool.gateways.filter((gateway) => !gateway.silent && !instance.drainAppliedEverywhere);
+  if (behind.length > 0)
+    return draft.hold(
+      idOf(instance),
+      reason("waiting_for_gateways", { replicas: behind.map(({ replica }) => replica).join(", "), generation }),
+    );
+  if (isLost) return sealLost(instance, now, draft);
+
+  const open = (obligations?.requests ?? 0) + (obligations?.sessions ?? 0) + (ownObligations ?? 0);
+  const isDone = obligations !== null && open === 0;
+  if (isDone && silent.length === 0) {
+    return draft.decide({
+      kind: "move",
+      instance: idOf(instance),
+      from: "draining",
+      to: "sealed",
+      seal: "confirmed",
+      reason: reason("obligations_done", { generation }),
+    });
+  }
+  if (isDone && silent.length > 0)
+    return shutDoor(
+      pool,
+      instance,
+      silent.map(({ replica }) => replica),
+      now,
+      draft,
+    );
+  holdDrain(pool, instance, now, draft);
+}
+
+function sealLost(instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  const { record, obligations, ownObligations } = instance;
+  const deadline = record.drainDeadline;
+  const endedByDeadline = record.drainLoss === "deadline" && deadline !== null && now >= deadline;
+  draft.decide({
+    kind: "move",
+    instance: idOf(instance),
+    from: "draining",
+    to: "sealed",
+    seal: "forced",
+    lostObligations: (obligations?.requests ?? 0) + (obligations?.sessions ?? ownObligations ?? 0),
+    ...(endedByDeadline ? {} : { drain: { loss: "forced", deadline } }),
+    reason: reason("process_lost"),
+  });
+}
+
+/** Without the word of a silent replica only a shut door at the instance keeps its requests out. */
+function shutDoor(pool: PoolSnapshot, instance: InstanceSnapshot, silent: readonly string[], now: Instant, draft: Draft): void {
+  if (now < pool.settledAt)
+    return draft.hold(idOf(instance), reason("observer_new", { until: new Date(pool.settledAt).toISOString() }), pool.settledAt);
+  if (openStep(pool, idOf(instance), "close_instance")) return holdForStep(pool, instance, "close_instance", draft);
+  draft.decide({
+    kind: "close_instance",
+    instance: idOf(instance),
+    incarnation: instance.record.incarnation.number,
+    reason: reason("replica_silent", { replica: silent.toSorted().join(", "), ttl: "its TTL" }),
+  });
+}
+
+function holdDrain(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  const overdueAt = (instance.record.drainSince ?? now) + pool.spec.disruption.drainFor;
+  if (now >= overdueAt && deadlineOf(instance) === null) {
+    return draft.hold(idOf(instance), reason("drain_overdue", { drainFor: formatDuration(pool.spec.disruption.drainFor) }));
+  }
+  if (now < overdueAt) draft.lookAgainAt(overdueAt);
+  const requests = instance.obligations?.requests ?? "?";
+  const sessions = instance.obligations ? Math.max(instance.obligations.sessions, instance.ownObligations ?? 0) : "?";
+  draft.hold(idOf(instance), reason("drain_in_progress", { requests, sessions, evidence: describeEvidence(gravestEvidence(instance)) }));
+}
+
+function remove(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
+  if (openStep(pool, idOf(instance), "delete_instance")) return holdForStep(pool, instance, "delete_instance", draft);
+  draft.decide({ kind: "delete_instance", instance: idOf(instance), reason: reason("sealed") });
+}
+
+function cleanUp(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
+  if (openStep(pool, idOf(instance), "delete_instance")) return holdForStep(pool, instance, "delete_instance", draft);
+  // A create that nobody knows the end of must be known first, or its objects would outlive the instance.
+  if (openStep(pool, idOf(instance), "create_instance")) return holdForStep(pool, instance, "create_instance", draft);
+  draft.decide({
+    kind: "delete_instance",
+    instance: idOf(instance),
+    reason: reason("candidate_failed", { failure: instance.record.failure ?? "unknown" }),
+  });
+}
+
+function confirmAbsence(instance: InstanceSnapshot, draft: Draft): void {
+  if (instance.objectsGone === true)
+    draft.decide({ kind: "move", instance: idOf(instance), from: "retired", to: "deleted", reason: reason("gone") });
+  else draft.hold(idOf(instance), reason("awaiting_absence"));
+}

@@ -1,0 +1,84 @@
+/**
+ * The planner: one pool's snapshot in, decisions and reasons out. Pure; the clock is an argument.
+ *
+ *   evidence → lifecycle of each instance → disruption → size → what holds it all back
+ */
+import type { Instant } from "../kernel/clock.ts";
+import { formatInstant } from "../kernel/clock.ts";
+import { isLeaving } from "../model/phase.ts";
+import { reason } from "../model/reasons.ts";
+import { Budget } from "./budget.ts";
+import type { Effect, Move, Plan } from "./decision.ts";
+import { planDisruption } from "./disruption.ts";
+import { Draft } from "./draft.ts";
+import { planEvidence } from "./evidence.ts";
+import { planLifecycle } from "./lifecycle.ts";
+import { planSize } from "./size.ts";
+import { planTrust } from "./trust.ts";
+import type { PoolSnapshot } from "./snapshot.ts";
+import { compareText, idOf } from "./view.ts";
+
+export function planPool(seen: PoolSnapshot, now: Instant): Plan {
+  const pool: PoolSnapshot = { ...seen, instances: seen.instances.toSorted((a, b) => compareText(idOf(a), idOf(b))) };
+  const draft = new Draft();
+  if (pool.freeze && now < pool.freeze.until) return planFrozen(pool, now, draft);
+
+  planAll(pool, now, draft);
+  return draft.finish();
+}
+
+function planAll(pool: PoolSnapshot, now: Instant, draft: Draft): void {
+  const desired = desiredOf(pool, draft);
+  const budget = Budget.of(pool, desired);
+  planEvidence(pool, now, draft);
+  for (const instance of pool.instances) {
+    planTrust(instance, draft);
+    planLifecycle(pool, instance, now, draft);
+  }
+  planDisruption(pool, desired, budget, now, draft);
+  planSize(pool, desired, budget, now, draft);
+  if (pool.brake)
+    draft.hold(
+      "",
+      reason("brake", { suspect: pool.brake.suspect, total: pool.brake.total, site: pool.spec.sites[0] ?? "?", window: "60s" }),
+    );
+  if (draft.isIdle()) draft.hold("", reason("nothing_to_do"));
+}
+
+function desiredOf(pool: PoolSnapshot, draft: Draft): number {
+  if (!pool.deleting) return pool.spec.size.desired;
+  if (pool.spec.deletion === "drain") return 0;
+  draft.hold("", reason("deletion_refused", { live: pool.instances.filter(({ record }) => !isLeaving(record.phase)).length }));
+  return pool.spec.size.desired;
+}
+
+/**
+ * No new decisions: what is seen is still written down, processes are still told apart, and who was promised a deadline still moves, with its
+ * replacement.
+ */
+function planFrozen(pool: PoolSnapshot, now: Instant, draft: Draft): Plan {
+  const all = new Draft();
+  planAll(pool, now, all);
+  const bound = new Set(pool.instances.filter(({ evidence }) => evidence.some(({ loss }) => loss === "deadline")).map(idOf));
+  for (const { record } of pool.instances) if (record.replaces !== null && bound.has(record.replaces)) bound.add(record.id);
+  for (const decision of all.finish().decisions) if (isAcceptedWhileFrozen(decision, bound)) draft.decide(decision);
+  const freeze = pool.freeze;
+  if (freeze) draft.hold("", reason("frozen", { until: formatInstant(freeze.until), why: freeze.why }), freeze.until);
+  return draft.finish();
+}
+
+function isAcceptedWhileFrozen(decision: Effect | Move, bound: ReadonlySet<string>): boolean {
+  switch (decision.kind) {
+    case "record_evidence":
+    case "renew_incarnation":
+    case "trust":
+      return true;
+    case "add_instance":
+      return decision.replaces !== null && bound.has(decision.replaces);
+    case "cordon_node":
+    case "protect_pod":
+      return false;
+    default:
+      return bound.has(decision.instance);
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * As many instances as are desired (D12, I21). A place is free when nobody who stays or comes holds its ordinal; a replacement whose predecessor still
+ * holds it is there on top. Repairs ask nothing of the disruption policy: they work in every mode.
+ */
+import type { Instant } from "../kernel/clock.ts";
+import { reason } from "../model/reasons.ts";
+import { capacityLimit } from "../model/pool.ts";
+import type { Budget } from "./budget.ts";
+import { candidateGate } from "./candidates.ts";
+import type { Draft } from "./draft.ts";
+import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
+import {
+  compareText,
+  describeEvidence,
+  gravestEvidence,
+  idOf,
+  isCondemned,
+  isHeld,
+  isServing,
+  isSurge,
+  openStep,
+  servingOf,
+} from "./view.ts";
+
+export function planSize(pool: PoolSnapshot, desired: number, budget: Budget, now: Instant, draft: Draft): void {
+  const holders = pool.instances.filter((instance) => isHeld(instance) && !isSurge(pool, instance));
+  if (holders.length < desired) fill(pool, holders, desired, budget, now, draft);
+  else if (holders.length > desired) shrink(pool, holders, desired, budget, draft);
+}
+
+function fill(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desired: number, budget: Budget, now: Instant, draft: Draft): void {
+  const taken = new Set(holders.map(({ record }) => record.ordinal));
+  let missing = desired - holders.length;
+  for (let ordinal = 0; missing > 0; ordinal += 1) {
+    if (taken.has(ordinal)) continue;
+    missing -= 1;
+    fillPlace(pool, ordinal, desired, budget, now, draft);
+  }
+}
+
+function fillPlace(pool: PoolSnapshot, ordinal: number, desired: number, budget: Budget, now: Instant, draft: Draft): void {
+  const predecessor = lostHolder(pool, ordinal);
+  const gate = candidateGate(pool, predecessor ? idOf(predecessor) : null, now);
+  if (!gate.open) return draft.hold(predecessor ? idOf(predecessor) : "", gate.reason, gate.until);
+  if (!budget.takeRoom())
+    return draft.hold("", reason("capacity_used", { occupied: pool.instances.length, allowed: capacityLimit(pool.spec) }));
+  draft.decide({
+    kind: "add_instance",
+    ordinal,
+    purpose: predecessor ? "replace" : "fill",
+    replaces: predecessor ? idOf(predecessor) : null,
+    reason: predecessor
+      ? reason("replace_lost", { instance: idOf(predecessor), evidence: describeEvidence(gravestEvidence(predecessor)) })
+      : reason("below_desired", { serving: servingOf(pool).length, desired }),
+  });
+}
+
+/** Who held this ordinal and is leaving without a successor; the newest when there are several. */
+function lostHolder(pool: PoolSnapshot, ordinal: number): InstanceSnapshot | undefined {
+  return pool.instances
+    .filter(
+      (instance) =>
+        instance.record.ordinal === ordinal && !isHeld(instance) && instance.record.phase !== "failed" && instance.record.failure === null,
+    )
+    .toSorted((a, b) => b.record.createdAt - a.record.createdAt || compareText(idOf(b), idOf(a)))[0];
+}
+
+/** The condemned first, then those that serve not yet, then the highest ordinal. Drains wait for a spare one like any other voluntary drain. */
+function shrink(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desired: number, budget: Budget, draft: Draft): void {
+  const surplus = holders
+    .toSorted(
+      (a, b) =>
+        Number(isCondemned(b)) - Number(isCondemned(a)) ||
+        Number(isServing(a)) - Number(isServing(b)) ||
+        b.record.ordinal - a.record.ordinal ||
+        compareText(idOf(a), idOf(b)),
+    )
+    .slice(0, holders.length - desired);
+  for (const instance of surplus) {
+    if (
+      !isServing(instance) ||
+      isCondemned(instance) ||
+      draft.hasDecisionFor(idOf(instance)) ||
+      openStep(pool, idOf(instance), "drain_instance")
+    )
+      continue;
+    if (!budget.hasSpare()) {
+      draft.hold(idOf(instance), reason("serving_not_above_desired", { serving: servingOf(pool).length, desired }));
+    } else if (!budget.hasDrainSlot()) {
+      draft.hold(idOf(instance), reason("draining_used", { draining: pool.spec.disruption.draining }));
+    } else {
+      budget.takeVoluntaryDrain();
+      draft.decide({
+        kind: "drain_instance",
+        instance: idOf(instance),
+        incarnation: instance.record.incarnation.number,
+        deadline: null,
+        loss: "voluntary",
+        reason: reason("above_desired", { serving: servingOf(pool).length, desired }),
+      });
+    }
+  }
+}

@@ -1,0 +1,113 @@
+/** Questions about a snapshot that several policies ask. Pure, total, and independent of the order of anything. */
+import type { Instant } from "../kernel/clock.ts";
+import type { Evidence } from "../model/evidence.ts";
+import { graverLoss, isCandidate, isLeaving, isRouted, type Loss } from "../model/phase.ts";
+import type { StepRecord } from "../model/step.ts";
+import type { InstanceSnapshot, NodeSnapshot, PodSnapshot, PoolSnapshot } from "./snapshot.ts";
+
+export function idOf(instance: InstanceSnapshot): string {
+  return instance.record.id;
+}
+
+/** Not on its way out: from `pending` to `serving`. */
+export function isHeld(instance: InstanceSnapshot): boolean {
+  return !isLeaving(instance.record.phase);
+}
+
+export function isServing(instance: InstanceSnapshot): boolean {
+  return instance.record.phase === "serving";
+}
+
+/** A capable process that serves: what the floor and `desired` are compared with. */
+export function servingOf(pool: PoolSnapshot): readonly InstanceSnapshot[] {
+  return pool.instances.filter(isServing);
+}
+
+export function isCondemned(instance: InstanceSnapshot): boolean {
+  return instance.evidence.length > 0;
+}
+
+/** The gravest evidence; among equals the one with the earliest deadline, then the first seen. */
+export function gravestEvidence(instance: InstanceSnapshot): Evidence | undefined {
+  return instance.evidence.toSorted(compareEvidence)[0];
+}
+
+function compareEvidence(a: Evidence, b: Evidence): number {
+  if (a.loss !== b.loss) return graverLoss(a.loss, b.loss) === a.loss ? -1 : 1;
+  return (a.deadline ?? Infinity) - (b.deadline ?? Infinity) || a.firstSeen - b.firstSeen || compareText(a.id, b.id);
+}
+
+export function lossOf(instance: InstanceSnapshot): Loss | undefined {
+  return gravestEvidence(instance)?.loss;
+}
+
+/** The earliest time at which its capacity goes, where evidence names one. */
+export function deadlineOf(instance: InstanceSnapshot): Instant | null {
+  const deadlines = instance.evidence.flatMap(({ deadline }) => (deadline === null ? [] : [deadline]));
+  return deadlines.length === 0 ? null : Math.min(...deadlines);
+}
+
+/** Grave before light, early before late, and then by id: never by chance. */
+export function compareUrgency(a: InstanceSnapshot, b: InstanceSnapshot): number {
+  const left = gravestEvidence(a);
+  const right = gravestEvidence(b);
+  if (left && right && compareEvidence(left, right) !== 0) return compareEvidence(left, right);
+  return compareText(idOf(a), idOf(b));
+}
+
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** The instance that is to take over from this one and is still on its way or serves. */
+export function replacementOf(pool: PoolSnapshot, instance: InstanceSnapshot): InstanceSnapshot | undefined {
+  return pool.instances.find((other) => other.record.replaces === idOf(instance) && isHeld(other));
+}
+
+/** A replacement whose predecessor has not left yet: it is there on top of what is desired. */
+export function isSurge(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
+  const predecessor = pool.instances.find((other) => idOf(other) === instance.record.replaces);
+  return predecessor !== undefined && isHeld(predecessor);
+}
+
+/** A candidate of a voluntary replacement: what `surge` bounds. */
+export function isVoluntaryCandidate(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
+  if (instance.record.purpose !== "replace" || !isCandidate(instance.record.phase)) return false;
+  const predecessor = pool.instances.find((other) => idOf(other) === instance.record.replaces);
+  return predecessor !== undefined && lossOf(predecessor) === "voluntary";
+}
+
+/** An open step of this kind for this instance: it is being done, or nobody knows yet whether it was. */
+export function openStep(pool: PoolSnapshot, instance: string, kind: string): StepRecord | undefined {
+  return pool.openSteps.find((step) => step.instance === instance && step.kind.startsWith(`${kind}/`));
+}
+
+/** Still the process that was admitted, as far as can be seen. */
+export function isRoutedNow(instance: InstanceSnapshot): boolean {
+  return isRouted(instance.record.phase);
+}
+
+/** Why a candidate may not stay on this node (D7); undefined when it may. */
+export function unsafety(
+  node: NodeSnapshot,
+  provisioners: readonly string[],
+): "drifting" | "deleting" | "cordoned" | "not_ready" | "owner_unknown" | "about_to_go" | undefined {
+  if (node.deleting) return "deleting";
+  if (node.findings.some(({ loss }) => loss !== "voluntary")) return "about_to_go";
+  if (node.findings.some(({ reason }) => reason === "node_drifted")) return "drifting";
+  if (node.findings.length > 0) return "about_to_go";
+  if (node.unschedulable) return "cordoned";
+  if (!node.ready) return "not_ready";
+  if (!(node.owner ? provisioners.includes(node.owner.provisioner) : provisioners.includes("none"))) return "owner_unknown";
+  return undefined;
+}
+
+export function leadPod(instance: InstanceSnapshot): PodSnapshot | undefined {
+  return instance.pods.find((pod) => pod.lead && pod.uid === instance.record.incarnation.podUid) ?? instance.pods.find((pod) => pod.lead);
+}
+
+/** For sentences: `spot_interruption of i-0abc…`. */
+export function describeEvidence(evidence: Evidence | undefined): string {
+  if (!evidence) return "no evidence";
+  return evidence.nodeName === null ? evidence.reason : `${evidence.reason} of ${evidence.nodeName}`;
+}
