@@ -2,7 +2,7 @@
 // Takes the sources in a clone and the build in an installed package, and brings Node 24 where an older one runs.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { createRequire, enableCompileCache } from "node:module";
+import * as module from "node:module"; // as a whole: an old Node lacks some of its names
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -11,14 +11,14 @@ const source = join(root, "src", "main.ts");
 const main = existsSync(source) ? source : join(root, "dist", "main.js");
 
 if (Number(process.versions.node.split(".")[0]) >= 24) {
-  enableCompileCache?.();
+  module.enableCompileCache?.();
   await import(pathToFileURL(main).href);
 } else {
   runUnder(newerNode());
 }
 
 function newerNode() {
-  const require = createRequire(join(root, "package.json"));
+  const require = module.createRequire(join(root, "package.json"));
   for (const name of [`node-${process.platform}-${process.arch}`, `node-bin-${process.platform}-${process.arch}`]) {
     try {
       return join(dirname(require.resolve(`${name}/package.json`)), "bin", "node");

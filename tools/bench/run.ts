@@ -3,11 +3,11 @@
  * document on stdout and what it does meanwhile on stderr; both are passed on. `bench/NAME.ts`; folders under bench/ hold what they share.
  */
 import { spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
 const root = join(import.meta.dirname, "..", "..");
-const names = readdirSync(join(root, "bench"))
+const names = (existsSync(join(root, "bench")) ? readdirSync(join(root, "bench")) : [])
   .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
   .map((file) => file.slice(0, -".ts".length))
   .toSorted();
