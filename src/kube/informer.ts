@@ -325,7 +325,15 @@ class ReflectedInformer<T> implements Informer<T> {
 
   #parse(object: KubeObject): Entry<T> {
     const { namespace, name, uid, resourceVersion } = object.metadata;
-    return { namespace, name, uid, version: resourceVersion, parsed: this.#options.parse(object) };
+    return { namespace, name, uid, version: resourceVersion, parsed: this.#parseSafely(object) };
+  }
+
+  #parseSafely(object: KubeObject): Parsed<T> {
+    try {
+      return this.#options.parse(object);
+    } catch (error) {
+      return { ok: false, problem: `the parser threw: ${error instanceof Error ? error.message : String(error)}` };
+    }
   }
 
   /** A listener that throws must not stop the others, nor the copy. */
