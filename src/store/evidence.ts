@@ -1,0 +1,118 @@
+/** Evidence: one row per instance and class of loss; the first write wins and nothing changes it (I3). */
+import type { Kysely, Selectable } from "kysely";
+import type { Instant } from "../kernel/clock.ts";
+import { epoch, epochParts } from "../kernel/epoch.ts";
+import type { Evidence, EvidenceDraft } from "../model/evidence.ts";
+import { storeConflict, type Authority } from "./port.ts";
+import { prepare } from "./prepared.ts";
+import type { EvidenceTable, Schema } from "./schema.ts";
+
+type EvidenceRow = Selectable<EvidenceTable>;
+
+export class EvidenceRepository {
+  readonly #db: Kysely<Schema>;
+  readonly #queries: ReturnType<typeof queriesOf>;
+
+  constructor(db: Kysely<Schema>) {
+    this.#db = db;
+    this.#queries = queriesOf(db);
+  }
+
+  /** Does nothing when evidence of this class is there for the instance; conflict when the id is there for another. */
+  async record({ pool, epoch: authorityEpoch }: Authority, id: string, draft: EvidenceDraft, now: Instant): Promise<void> {
+    const [known] = await this.#queries.find.rows(this.#db, { id });
+    if (known !== undefined && (known.instance !== draft.instance || known.loss !== draft.loss))
+      throw storeConflict(`evidence ${id} is about something else`, `${known.instance} ${known.loss}`, `${draft.instance} ${draft.loss}`);
+    const { era, counter } = epochParts(authorityEpoch);
+    await this.#queries.insert.run(this.#db, {
+      id,
+      pool,
+      instance: draft.instance,
+      incarnation: draft.incarnation,
+      loss: draft.loss,
+      reason: draft.reason,
+      pod_name: draft.podName,
+      pod_uid: draft.podUid,
+      node_name: draft.nodeName,
+      node_uid: draft.nodeUid,
+      node_claim_name: draft.nodeClaimName,
+      node_claim_uid: draft.nodeClaimUid,
+      deadline: draft.deadline,
+      notice_id: draft.noticeId,
+      first_seen: now,
+      epoch_era: era,
+      epoch_counter: counter,
+    });
+  }
+
+  async listLiving(pool: string): Promise<Evidence[]> {
+    return (await this.#queries.living.rows(this.#db, { pool })).map(toEvidence);
+  }
+
+  async list(pool: string, limit: number): Promise<Evidence[]> {
+    return (await this.#queries.newest.rows(this.#db, { pool, limit })).map(toEvidence);
+  }
+}
+
+function queriesOf(db: Kysely<Schema>) {
+  return {
+    find: prepare<{ id: string }, EvidenceRow>((p) => db.selectFrom("evidence").selectAll().where("id", "=", p.id)),
+    insert: prepare<Omit<EvidenceRow, "seq">>((p) =>
+      db
+        .insertInto("evidence")
+        .values({
+          id: p.id,
+          pool: p.pool,
+          instance: p.instance,
+          incarnation: p.incarnation,
+          loss: p.loss,
+          reason: p.reason,
+          pod_name: p.pod_name,
+          pod_uid: p.pod_uid,
+          node_name: p.node_name,
+          node_uid: p.node_uid,
+          node_claim_name: p.node_claim_name,
+          node_claim_uid: p.node_claim_uid,
+          deadline: p.deadline,
+          notice_id: p.notice_id,
+          first_seen: p.first_seen,
+          epoch_era: p.epoch_era,
+          epoch_counter: p.epoch_counter,
+        })
+        .onConflict((conflict) => conflict.doNothing()),
+    ),
+    living: prepare<{ pool: string }, EvidenceRow>((p) =>
+      db
+        .selectFrom("evidence")
+        .innerJoin("instances", "instances.id", "evidence.instance")
+        .selectAll("evidence")
+        .where("evidence.pool", "=", p.pool)
+        .where("instances.phase", "<>", "deleted")
+        .orderBy("evidence.seq"),
+    ),
+    newest: prepare<{ pool: string; limit: number }, EvidenceRow>((p) =>
+      db.selectFrom("evidence").selectAll().where("pool", "=", p.pool).orderBy("seq", "desc").limit(p.limit),
+    ),
+  };
+}
+
+function toEvidence(row: EvidenceRow): Evidence {
+  return {
+    id: row.id,
+    pool: row.pool,
+    instance: row.instance,
+    incarnation: row.incarnation,
+    loss: row.loss,
+    reason: row.reason,
+    podName: row.pod_name,
+    podUid: row.pod_uid,
+    nodeName: row.node_name,
+    nodeUid: row.node_uid,
+    nodeClaimName: row.node_claim_name,
+    nodeClaimUid: row.node_claim_uid,
+    deadline: row.deadline,
+    noticeId: row.notice_id,
+    firstSeen: row.first_seen,
+    authorityEpoch: epoch(row.epoch_era, row.epoch_counter),
+  };
+}

@@ -1,0 +1,5 @@
+import { initial } from "./0001-initial.ts";
+import type { Migration } from "./migration.ts";
+
+/** In the order of their numbers. */
+export const MIGRATIONS: readonly Migration[] = [initial];

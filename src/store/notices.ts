@@ -1,0 +1,116 @@
+/** Notices as received, each once per source. */
+import { sql, type Kysely, type Selectable } from "kysely";
+import type { Instant } from "../kernel/clock.ts";
+import { storeConflict, type NoticeRecord } from "./port.ts";
+import { prepare } from "./prepared.ts";
+import type { NoticeTable, Schema } from "./schema.ts";
+
+/** 64 KiB of UTF-8; what is longer is cut and says so. */
+export const MAX_NOTICE_BYTES = 64 * 1024;
+const CUT_MARK = "…[cut]";
+/** More open notices than this are a flood, not information; the newest are kept in sight. */
+const MAX_OPEN = 1_000;
+
+/** Outcomes after which no evidence can come from a notice any more; every other, `unknown_machine` above all, may still find its machine. */
+export const NOTICE_ENDS = ["matched", "other_cluster", "duplicate", "malformed", "node_gone", "ignored"] as const;
+
+type NoticeRow = Selectable<NoticeTable>;
+
+export class NoticeRepository {
+  readonly #db: Kysely<Schema>;
+  readonly #queries: ReturnType<typeof queriesOf>;
+
+  constructor(db: Kysely<Schema>) {
+    this.#db = db;
+    this.#queries = queriesOf(db);
+  }
+
+  /** False when its source sent the same before; conflict when the id is another's. */
+  async save(notice: NoticeRecord): Promise<boolean> {
+    const [known] = await this.#queries.find.rows(this.#db, { id: notice.id });
+    if (known !== undefined && (known.source !== notice.source || known.dedupe_key !== notice.dedupeKey))
+      throw storeConflict(`notice ${notice.id} is there already`, `${known.source} ${known.dedupe_key}`, "an id that was never used");
+    const inserted = await this.#queries.insert.run(this.#db, {
+      id: notice.id,
+      source: notice.source,
+      dedupe_key: notice.dedupeKey,
+      received_at: notice.receivedAt,
+      body: cutBody(notice.body),
+      outcome: notice.outcome,
+      machine_ids: JSON.stringify(notice.machineIds),
+      deadline: notice.deadline,
+      reason: notice.reason,
+    });
+    return inserted === 1;
+  }
+
+  async settle(id: string, outcome: string): Promise<void> {
+    const changed = await this.#queries.settle.run(this.#db, { id, outcome });
+    if (changed === 0) throw storeConflict(`notice ${id} is not there`, null, "a notice that was saved");
+  }
+
+  async list(limit: number): Promise<NoticeRecord[]> {
+    return (await this.#queries.newest.rows(this.#db, { limit })).map(toNotice);
+  }
+
+  /** Oldest first. */
+  async listOpen(since: Instant): Promise<NoticeRecord[]> {
+    return (await this.#queries.open.rows(this.#db, { since })).map(toNotice).reverse();
+  }
+}
+
+function queriesOf(db: Kysely<Schema>) {
+  const all = db.selectFrom("notices").selectAll();
+  return {
+    find: prepare<{ id: string }, NoticeRow>((p) => all.where("id", "=", p.id)),
+    newest: prepare<{ limit: number }, NoticeRow>((p) => all.orderBy("received_at", "desc").orderBy("seq", "desc").limit(p.limit)),
+    open: prepare<{ since: number }, NoticeRow>((p) =>
+      all
+        .where("received_at", ">=", p.since)
+        .where("outcome", "not in", [...NOTICE_ENDS])
+        .orderBy("received_at", "desc")
+        .orderBy("seq", "desc")
+        .limit(sql.lit(MAX_OPEN)),
+    ),
+    settle: prepare<{ id: string; outcome: string }>((p) => db.updateTable("notices").set({ outcome: p.outcome }).where("id", "=", p.id)),
+    insert: prepare<Omit<NoticeRow, "seq">>((p) =>
+      db
+        .insertInto("notices")
+        .values({
+          id: p.id,
+          source: p.source,
+          dedupe_key: p.dedupe_key,
+          received_at: p.received_at,
+          body: p.body,
+          outcome: p.outcome,
+          machine_ids: p.machine_ids,
+          deadline: p.deadline,
+          reason: p.reason,
+        })
+        .onConflict((conflict) => conflict.doNothing()),
+    ),
+  };
+}
+
+/** Never in the middle of a character. */
+function cutBody(body: string): string {
+  const bytes = Buffer.from(body, "utf8");
+  if (bytes.length <= MAX_NOTICE_BYTES) return body;
+  let end = MAX_NOTICE_BYTES - Buffer.byteLength(CUT_MARK);
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return bytes.toString("utf8", 0, end) + CUT_MARK;
+}
+
+function toNotice(row: NoticeRow): NoticeRecord {
+  return {
+    id: row.id,
+    source: row.source,
+    dedupeKey: row.dedupe_key,
+    receivedAt: row.received_at,
+    body: row.body,
+    outcome: row.outcome,
+    machineIds: JSON.parse(row.machine_ids) as string[],
+    deadline: row.deadline,
+    reason: row.reason,
+  };
+}

@@ -1,0 +1,172 @@
+/**
+ * The changes of one commit, applied one after the other under one authority. Runs inside a transaction: what it throws undoes all of them.
+ *
+ * The route's generation rises at most once, by the first change that touches who may get traffic; all members of the commit bear the same one.
+ */
+import type { Instant } from "../kernel/clock.ts";
+import type { Epoch } from "../kernel/epoch.ts";
+import type { InstanceRecord } from "../model/instance.ts";
+import { isRouted, mayMove, mayTrust, nextPhases, type Phase } from "../model/phase.ts";
+import type { EvidenceRepository } from "./evidence.ts";
+import type { InstanceRepository } from "./instances.ts";
+import type { LossRepository } from "./losses.ts";
+import type { PoolRepository, PoolRow } from "./pools.ts";
+import { storeConflict, type Authority, type Change, type CommitResult, type InstanceFacts } from "./port.ts";
+import type { StepRepository } from "./steps.ts";
+
+export interface Repositories {
+  readonly pools: PoolRepository;
+  readonly instances: InstanceRepository;
+  readonly evidence: EvidenceRepository;
+  readonly steps: StepRepository;
+  readonly losses: LossRepository;
+}
+
+type ChangeOf<K extends Change["kind"]> = Extract<Change, { kind: K }>;
+
+export async function applyChanges(
+  repositories: Repositories,
+  authority: Authority,
+  changes: readonly Change[],
+  now: Instant,
+): Promise<CommitResult> {
+  const pool = await repositories.pools.authorise(authority);
+  const transaction = new PoolTransaction(repositories, authority, pool, now);
+  for (const change of changes) await transaction.apply(change);
+  return { generation: transaction.generation };
+}
+
+class PoolTransaction {
+  readonly #repositories: Repositories;
+  readonly #authority: Authority;
+  readonly #now: Instant;
+  #pool: PoolRow;
+  #generation: Epoch;
+  #isRaised = false;
+
+  constructor(repositories: Repositories, authority: Authority, pool: PoolRow, now: Instant) {
+    this.#repositories = repositories;
+    this.#authority = authority;
+    this.#now = now;
+    this.#pool = pool;
+    this.#generation = pool.generation;
+  }
+
+  get generation(): Epoch {
+    return this.#generation;
+  }
+
+  async apply(change: Change): Promise<void> {
+    const { pools, instances, evidence, steps } = this.#repositories;
+    switch (change.kind) {
+      case "record_evidence":
+        await instances.get(this.#authority.pool, change.evidence.instance);
+        return evidence.record(this.#authority, change.id, change.evidence, this.#now);
+      case "create_instance":
+        return instances.create(this.#authority.pool, change.instance, this.#now);
+      case "move_instance":
+        return this.#move(change);
+      case "update_instance":
+        return this.#update(change);
+      case "renew_incarnation":
+        return this.#renew(change);
+      case "set_trust":
+        return this.#setTrust(change);
+      case "record_step":
+        return steps.record(this.#authority, change.step, this.#now);
+      case "end_step":
+        return steps.end(this.#authority, change, this.#now);
+      case "retry_step":
+        return steps.retry(this.#authority, change);
+      case "count_loss":
+        return this.#countLoss(change);
+      case "set_reasons":
+        this.#pool = await pools.setReasons(this.#pool, change.reasons);
+        return;
+      default:
+        change satisfies never;
+        throw storeConflict("a change of an unknown kind", change, "the kinds of the port");
+    }
+  }
+
+  async #move({ instance, from, to, set }: ChangeOf<"move_instance">): Promise<void> {
+    const record = await this.#getInPhase(instance, from);
+    if (!mayMove(from, to))
+      throw storeConflict(`instance ${instance} may not move from ${from} to ${to}`, to, nextPhases(from).join(", ") || "nothing");
+    const isShared = routeStateOf(from) !== routeStateOf(to);
+    const generation = isShared ? await this.#raiseGeneration() : this.#generation;
+    await this.#repositories.instances.save({
+      ...record,
+      ...factsOf(record, set),
+      phase: to,
+      phaseSince: this.#now,
+      ...(to === "admitted" ? { admittedGeneration: generation } : {}),
+      ...(to === "draining" ? { drainGeneration: generation, drainSince: this.#now } : {}),
+      ...(to === "failed" ? { failedAt: this.#now } : {}),
+    });
+  }
+
+  async #update({ instance, phase, set }: ChangeOf<"update_instance">): Promise<void> {
+    const record = await this.#getInPhase(instance, phase);
+    await this.#repositories.instances.save({ ...record, ...factsOf(record, set) });
+  }
+
+  async #renew({ instance, after, incarnation }: ChangeOf<"renew_incarnation">): Promise<void> {
+    const record = await this.#get(instance);
+    if (record.incarnation.number !== after)
+      throw storeConflict(`instance ${instance} is in another incarnation`, record.incarnation.number, String(after));
+    if (incarnation.number !== after + 1)
+      throw storeConflict(`the next incarnation of instance ${instance} has another number`, incarnation.number, String(after + 1));
+    if (routeStateOf(record.phase) !== "out") await this.#raiseGeneration();
+    await this.#repositories.instances.save({ ...record, incarnation, trust: "ok" });
+  }
+
+  async #setTrust({ instance, incarnation, from, to }: ChangeOf<"set_trust">): Promise<void> {
+    const record = await this.#get(instance);
+    if (record.incarnation.number !== incarnation)
+      throw storeConflict(`instance ${instance} is in another incarnation`, record.incarnation.number, String(incarnation));
+    if (record.trust !== from) throw storeConflict(`the trust in instance ${instance} is another`, record.trust, from);
+    if (!mayTrust(from, to))
+      throw storeConflict(
+        `the trust in instance ${instance} may not go from ${from} to ${to}`,
+        from,
+        "ok to suspect or fenced, suspect to ok or fenced",
+      );
+    await this.#repositories.instances.save({ ...record, trust: to });
+  }
+
+  async #countLoss({ instance, loss, obligations, seal }: ChangeOf<"count_loss">): Promise<void> {
+    await this.#get(instance);
+    await this.#repositories.losses.count(this.#authority.pool, instance, loss, obligations, seal);
+  }
+
+  #get(instance: string): Promise<InstanceRecord> {
+    return this.#repositories.instances.get(this.#authority.pool, instance);
+  }
+
+  async #getInPhase(instance: string, phase: Phase): Promise<InstanceRecord> {
+    const record = await this.#get(instance);
+    if (record.phase !== phase) throw storeConflict(`instance ${instance} is in another phase`, record.phase, phase);
+    return record;
+  }
+
+  async #raiseGeneration(): Promise<Epoch> {
+    if (this.#isRaised) return this.#generation;
+    this.#isRaised = true;
+    this.#generation = await this.#repositories.pools.nextGeneration(this.#authority.pool);
+    return this.#generation;
+  }
+}
+
+/** What a gateway may do with an instance in this phase, as far as the store knows. */
+function routeStateOf(phase: Phase): "serving" | "draining" | "out" {
+  if (isRouted(phase)) return "serving";
+  return phase === "draining" ? "draining" : "out";
+}
+
+/** What `set` changes; a boot id belongs to the incarnation. */
+function factsOf(record: InstanceRecord, set: InstanceFacts = {}): Partial<InstanceRecord> {
+  const { bootId, ...facts } = set;
+  const present = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as Omit<InstanceFacts, "bootId">;
+  return { ...present, ...(bootId === undefined ? {} : { incarnation: { ...record.incarnation, bootId } }) };
+}

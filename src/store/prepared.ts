@@ -1,0 +1,32 @@
+/** Queries that are built and compiled once and then run with other parameters: kysely compiles in 10 µs what SQLite answers in 3. */
+import type { Compilable, CompiledQuery, Kysely } from "kysely";
+import type { Schema } from "./schema.ts";
+
+class Placeholder {
+  readonly name: string;
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/** A query with named parameters of type `P` and rows of type `R`. */
+export interface Prepared<P extends object, R> {
+  rows(sql: Kysely<Schema>, parameters: P): Promise<R[]>;
+  /** How many rows it changed. */
+  run(sql: Kysely<Schema>, parameters: P): Promise<number>;
+}
+
+/** `build` gets a placeholder for each parameter it names; values that are no placeholders stay constants of the query. */
+export function prepare<P extends object, R = unknown>(build: (parameters: P) => Compilable<R>): Prepared<P, R> {
+  const placeholders = new Proxy({}, { get: (_, name) => new Placeholder(String(name)) }) as P;
+  const compiled = build(placeholders).compile();
+  const slots = compiled.parameters;
+  const bind = (parameters: P): CompiledQuery<R> => {
+    const values = parameters as Readonly<Record<string, unknown>>;
+    return { ...compiled, parameters: slots.map((slot) => (slot instanceof Placeholder ? values[slot.name] : slot)) };
+  };
+  return {
+    rows: async (sql, parameters) => (await sql.executeQuery(bind(parameters))).rows,
+    run: async (sql, parameters) => Number((await sql.executeQuery(bind(parameters))).numAffectedRows ?? 0n),
+  };
+}
