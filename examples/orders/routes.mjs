@@ -27,7 +27,7 @@ export function createRoutes(ledgerUrl) {
       case "POST /tx":
         return transactions.begin(instance, await readJson(req), res);
       case "POST /tx/:id/items":
-        return transactions.addItem(second, await readJson(req), res);
+        return transactions.addItem(instance, second, await readJson(req), res);
       case "POST /tx/:id/commit":
         return transactions.commit(instance, second, res);
       default:

@@ -21,11 +21,12 @@ export function createTransactions(ledger) {
       sendJson(res, 201, { id, by: instance.name });
     },
 
-    addItem(id, body, res) {
+    addItem(instance, id, body, res) {
       const items = open.get(id);
       if (items === undefined) return sendJson(res, 404, { error: `no transaction ${id} is open here` });
       if (items.length >= MAX_ITEMS) return sendJson(res, 409, { error: `a transaction takes ${MAX_ITEMS} items` });
       items.push(idOf(body.id));
+      instance.transactions.touch(id);
       sendJson(res, 200, { items: items.length });
     },
 

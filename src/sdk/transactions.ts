@@ -12,10 +12,16 @@ export const MAX_TRANSACTIONS = 100_000;
 /** What `begin` needs of a response. */
 export type HeaderCarrier = Pick<ServerResponse, "setHeader">;
 
+interface OpenTransaction {
+  timer: Timer;
+  readonly ttlMs: number;
+  readonly onExpire: (() => void) | undefined;
+}
+
 export class Transactions {
   readonly #clock: Clock;
   readonly #changed: () => void;
-  readonly #open = new Map<string, { readonly timer: Timer; readonly onExpire: (() => void) | undefined }>();
+  readonly #open = new Map<string, OpenTransaction>();
 
   constructor(clock: Clock, changed: () => void) {
     this.#clock = clock;
@@ -31,7 +37,7 @@ export class Transactions {
   }
 
   /**
-   * Opens a transaction that ends by `end` or after `ttlMs`, whichever is first; sets `relevo-session: begin` on the response, so call it before the head
+   * Opens a transaction that ends by `end` or after `ttlMs` without use, whichever is first; sets `relevo-session: begin` on the response, so call it before the head
    * is written. `onExpire` is called when the time runs out. Errors: `transaction_open`, `too_many_transactions`.
    */
   begin(id: string, ttlMs: number, response: HeaderCarrier, onExpire?: () => void): void {
@@ -43,7 +49,16 @@ export class Transactions {
         allowed: `${MAX_TRANSACTIONS}`,
       });
     response.setHeader(SESSION_HEADER, `begin; ttl=${Math.ceil(ttlMs / 1000)}`);
-    this.#open.set(id, { timer: this.#clock.after(ttlMs, () => this.#expire(id)), onExpire });
+    this.#open.set(id, { timer: this.#clock.after(ttlMs, () => this.#expire(id)), ttlMs, onExpire });
+  }
+
+  /** A request of the transaction came: its time begins anew, here as in the gateway. False when it is not open. */
+  touch(id: string): boolean {
+    const open = this.#open.get(id);
+    if (open === undefined) return false;
+    open.timer.cancel();
+    open.timer = this.#clock.after(open.ttlMs, () => this.#expire(id));
+    return true;
   }
 
   /** False when it was not open (it ended before, or expired): the caller must not commit then. */
