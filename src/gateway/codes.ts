@@ -1,0 +1,28 @@
+/** What the gateway itself answers: one registry of codes, statuses and sentences. The code goes out in the header `relevo-rejected`. */
+export const REJECTIONS = {
+  no_route: { status: 404, sentence: "no route is known for this host" },
+  queue_full: { status: 503, sentence: "no instance can take the request now and too many wait already" },
+  queue_timeout: { status: 503, sentence: "no instance could take the request within the time that requests may wait" },
+  displaced: { status: 503, sentence: "a more urgent request took the place of this one in the queue" },
+  not_taken: { status: 503, sentence: "none of the instances that were tried took the request" },
+  stopping: { status: 503, sentence: "the gateway is stopping" },
+  answer_lost: {
+    status: 502,
+    sentence: "the instance may have taken the request, but its answer was lost; whether it had an effect is not known",
+  },
+  connect_failed: { status: 502, sentence: "no connection to the instance could be made" },
+  bad_answer: { status: 502, sentence: "the instance's answer is not valid HTTP" },
+  answer_timeout: { status: 504, sentence: "the instance did not answer in time; whether the request had an effect is not known" },
+  instance_cut: { status: 502, sentence: "the instance was sealed while it held the request; whether it had an effect is not known" },
+  token_malformed: { status: 400, sentence: "the token in relevo-token cannot be read" },
+  token_forged: { status: 403, sentence: "the token in relevo-token was not signed by this gateway" },
+  token_expired: { status: 401, sentence: "the token in relevo-token has expired" },
+  token_other_route: { status: 403, sentence: "the token in relevo-token belongs to another route" },
+  session_lost: { status: 410, sentence: "the instance that held this session is gone; begin anew" },
+  session_unreachable: { status: 503, sentence: "the instance that holds this session cannot be reached" },
+  body_timeout: { status: 408, sentence: "the request's body did not come in time" },
+  body_aborted: { status: 400, sentence: "the request's body ended early" },
+  bad_request: { status: 400, sentence: "the request cannot be passed on" },
+} as const satisfies Readonly<Record<string, { readonly status: number; readonly sentence: string }>>;
+
+export type RejectionCode = keyof typeof REJECTIONS;

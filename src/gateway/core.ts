@@ -1,0 +1,307 @@
+/**
+ * What all connections of a gateway share: the pure parts (membership, ledger, queue) and the runtime that performs what they decide. Nothing here knows
+ * how a client or the controller is spoken to.
+ */
+import type { Logger } from "pino";
+import type { Client } from "undici";
+import type { Clock, Timer } from "../kernel/clock.ts";
+import type { Ids } from "../kernel/ids.ts";
+import type { ControllerLine } from "../model/membership.ts";
+import { chooseMember } from "./balancer.ts";
+import { Deadlines } from "./deadlines.ts";
+import type { Exchange } from "./exchange.ts";
+import { hostName } from "./headers.ts";
+import { Ledger } from "./ledger.ts";
+import { LIMITS } from "./limits.ts";
+import { Membership, type MemberState, type MembershipEffect, type MembershipEvent, type RouteState } from "./membership.ts";
+import { WaitingRoom } from "./queue.ts";
+import type { Tokens } from "./tokens.ts";
+import { drop, Upstream } from "./upstream.ts";
+
+export type GatewayLog = Pick<Logger, "debug" | "info" | "warn" | "error">;
+
+export interface CorePorts {
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly tokens: Tokens;
+  readonly log: GatewayLog;
+}
+
+/** Whoever wants to know what the core decided. */
+export interface CoreListener {
+  /** Check this member until it is gone. */
+  memberAdded(member: MemberState): void;
+  memberGone(member: MemberState): void;
+  /** Its health is in doubt: check it now. */
+  checkNow(member: MemberState): void;
+  /** Something that the controller waits for changed. */
+  reportSoon(): void;
+}
+
+interface MemberRuntime {
+  readonly upstream: Upstream;
+  readonly held: Set<Exchange>;
+}
+
+/** Counted apart from the routes' ledgers. */
+export interface FaultCounts {
+  /** Requests for which there is no route. */
+  unrouted: number;
+  /** What was no valid HTTP. */
+  malformed: number;
+  /** Generations that were refused. */
+  refusedGenerations: number;
+}
+
+export class GatewayCore {
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly tokens: Tokens;
+  readonly log: GatewayLog;
+  readonly ledger = new Ledger();
+  readonly waiting = new WaitingRoom(LIMITS.queuedRequests);
+  readonly membership: Membership;
+  readonly faults: FaultCounts = { unrouted: 0, malformed: 0, refusedGenerations: 0 };
+  /** True once the gateway was asked to stop: connections are told to end after their answer. */
+  stopping = false;
+
+  readonly #listeners: CoreListener[] = [];
+  readonly #runtimes = new Map<MemberState, MemberRuntime>();
+  readonly #deadlines = new Map<number, Deadlines>();
+  #byHost = new Map<string, RouteState | null>();
+  #queueTimer: Timer | null = null;
+  #sweepTimer: Timer | null = null;
+
+  constructor(ports: CorePorts) {
+    this.clock = ports.clock;
+    this.ids = ports.ids;
+    this.tokens = ports.tokens;
+    this.log = ports.log;
+    this.membership = new Membership(ports.clock.monotonic());
+  }
+
+  listen(listener: CoreListener): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Starts the periodic work; `stop` ends it. */
+  start(): void {
+    this.#sweepTimer = this.clock.after(LIMITS.sessionSweepMs, () => {
+      this.#sweep();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#sweepTimer?.cancel();
+    this.#queueTimer?.cancel();
+    this.#queueTimer = null;
+    for (const { upstream } of this.#runtimes.values()) upstream.close();
+  }
+
+  // ---- membership
+
+  applyLine(line: ControllerLine): void {
+    this.step({ type: "line", at: this.clock.monotonic(), line });
+  }
+
+  step(event: MembershipEvent): void {
+    for (const effect of this.membership.step(event)) this.#perform(effect);
+  }
+
+  /** A request showed that the member does not answer. */
+  trouble(member: MemberState, reason: string): void {
+    const { route, instance, incarnation } = member;
+    this.#runtimes.get(member)?.upstream.discardIdle();
+    this.step({ type: "trouble", at: this.clock.monotonic(), route, instance, incarnation, reason });
+  }
+
+  #perform(effect: MembershipEffect): void {
+    switch (effect.type) {
+      case "applied":
+        this.#byHost.clear();
+        this.log.info({ route: effect.route.route, generation: effect.generation }, "generation applied");
+        this.#reportSoon();
+        break;
+      case "refused":
+        this.faults.refusedGenerations += 1;
+        this.log.error(
+          { route: effect.route, why: effect.why, offered: effect.offered, applied: effect.applied },
+          "membership refused: the controller's store is behind what was applied, or contradicts it; traffic goes on with what was applied",
+        );
+        this.#reportSoon();
+        break;
+      case "route_removed":
+        this.#byHost.clear();
+        break;
+      case "member_added":
+        for (const listener of this.#listeners) listener.memberAdded(effect.member);
+        break;
+      case "member_draining":
+        for (const exchange of this.#runtimes.get(effect.member)?.held ?? []) exchange.memberDraining();
+        break;
+      case "member_gone":
+        this.#memberGone(effect.member);
+        break;
+      case "health_changed":
+        this.log.info(
+          {
+            route: effect.member.route,
+            instance: effect.member.instance,
+            health: effect.member.health,
+            reason: effect.member.healthReason,
+          },
+          "a member's health changed",
+        );
+        this.#reportSoon();
+        break;
+      case "check_now":
+        for (const listener of this.#listeners) listener.checkNow(effect.member);
+        break;
+      case "capacity":
+        this.#byHost.clear();
+        this.#serveWaiting(effect.route);
+        break;
+      case "cut_off":
+        this.log.warn({ silentMs: Math.round(effect.silentMs) }, "no word from the controller: traffic goes on with the last generation");
+        break;
+      case "connected":
+        this.log.info("the controller speaks again");
+        break;
+      default:
+        effect satisfies never;
+    }
+  }
+
+  #memberGone(member: MemberState): void {
+    for (const listener of this.#listeners) listener.memberGone(member);
+    const runtime = this.#runtimes.get(member);
+    const voided = this.ledger.voidSessions(member);
+    if (runtime === undefined) return;
+    if (runtime.held.size + voided > 0) {
+      this.log.warn(
+        { route: member.route, instance: member.instance, requests: runtime.held.size, sessions: voided },
+        "a member is gone with what it held",
+      );
+    }
+    for (const exchange of [...runtime.held]) exchange.memberGone();
+    runtime.upstream.close();
+    this.#runtimes.delete(member);
+  }
+
+  // ---- routes
+
+  /**
+   * The route for a `Host`: one that lists it, else one whose name is its first label, else the only one there is; undefined otherwise.
+   */
+  routeFor(host: string | undefined): RouteState | undefined {
+    const key = host ?? "";
+    const known = this.#byHost.get(key);
+    if (known !== undefined) return known ?? undefined;
+    const found = this.#findRoute(hostName(key));
+    if (this.#byHost.size >= LIMITS.rememberedHosts) this.#byHost = new Map();
+    this.#byHost.set(key, found ?? null);
+    return found;
+  }
+
+  #findRoute(host: string): RouteState | undefined {
+    const routes = [...this.membership.routes.values()];
+    const listed = routes.find((route) => route.policy.hosts.some((name) => name.toLowerCase() === host));
+    if (listed !== undefined) return listed;
+    const label = host.split(".", 1)[0];
+    return routes.find((route) => route.route.toLowerCase() === label) ?? (routes.length === 1 ? routes[0] : undefined);
+  }
+
+  // ---- members and their connections
+
+  upstreamOf(member: MemberState): Upstream {
+    return this.#runtimeOf(member).upstream;
+  }
+
+  hold(exchange: Exchange, member: MemberState): void {
+    this.ledger.hold(exchange, member);
+    this.#runtimeOf(member).held.add(exchange);
+  }
+
+  /** The member is done with it and its connection can be used again, unless the request's body was not read to its end. */
+  giveBack(exchange: Exchange, member: MemberState, client: Client, reusable: boolean): void {
+    const runtime = this.#runtimes.get(member);
+    runtime?.held.delete(exchange);
+    if (runtime === undefined) drop(client);
+    else if (reusable) runtime.upstream.give(client, this.clock.monotonic());
+    else client.close().catch(() => undefined); // what is still in flight on it ends by itself
+  }
+
+  discard(exchange: Exchange, member: MemberState, client: Client): void {
+    this.#runtimes.get(member)?.held.delete(exchange);
+    drop(client);
+  }
+
+  memberReleased(member: MemberState): void {
+    if (this.waiting.size > 0) {
+      const route = this.membership.routes.get(member.route);
+      if (route !== undefined) this.#serveWaiting(route);
+    }
+    if (member.state !== "serving" && member.load.requests === 0 && member.load.sessions === 0) this.#reportSoon();
+  }
+
+  #runtimeOf(member: MemberState): MemberRuntime {
+    let runtime = this.#runtimes.get(member);
+    if (runtime === undefined) {
+      runtime = { upstream: new Upstream(member), held: new Set() };
+      this.#runtimes.set(member, runtime);
+    }
+    return runtime;
+  }
+
+  // ---- the queue
+
+  hasWaiting(route: string): boolean {
+    return this.waiting.size > 0 && this.waiting.first(route) !== undefined;
+  }
+
+  /** The sweep runs only while somebody waits. Room also grows with time (slow start), so it offers what there is. */
+  queueGrew(): void {
+    this.#queueTimer ??= this.clock.after(LIMITS.queueSweepMs, () => {
+      this.#queueTimer = null;
+      this.waiting.expire(this.clock.monotonic());
+      for (const route of this.membership.routes.values()) this.#serveWaiting(route);
+      if (this.waiting.size > 0) this.queueGrew();
+    });
+  }
+
+  #serveWaiting(route: RouteState): void {
+    if (this.waiting.size === 0) return;
+    const now = this.clock.monotonic();
+    for (;;) {
+      const waiter = this.waiting.first(route.route);
+      if (waiter === undefined) return;
+      const member = chooseMember(route, now, []);
+      if (member === undefined) return;
+      (waiter as Exchange).leaveQueueFor(member);
+    }
+  }
+
+  // ---- time
+
+  /** Limits of one length; lengths come from policies, so there are few. */
+  deadlines(lengthMs: number): Deadlines {
+    let list = this.#deadlines.get(lengthMs);
+    if (list === undefined) {
+      list = new Deadlines(this.clock, lengthMs);
+      this.#deadlines.set(lengthMs, list);
+    }
+    return list;
+  }
+
+  #sweep(): void {
+    const now = this.clock.monotonic();
+    this.step({ type: "tick", at: now });
+    for (const member of this.ledger.expireSessions(now)) this.memberReleased(member);
+    for (const { upstream } of this.#runtimes.values()) upstream.sweep(now);
+  }
+
+  #reportSoon(): void {
+    for (const listener of this.#listeners) listener.reportSoon();
+  }
+}

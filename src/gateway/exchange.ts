@@ -1,0 +1,469 @@
+/**
+ * The life of one request, whatever protocol its client speaks: accepted → (queued) → tried → (tried elsewhere) → answered, rejected or cut.
+ *
+ * 1. It is tried again only if the member provably did not take it, or if it is repeatable and nothing of an answer has gone out.
+ * 2. A request with a token goes to the instance in it and nowhere else.
+ * 3. It ends exactly once, by `#end`.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Dispatcher } from "undici";
+import { HEADERS, type Priority } from "../model/membership.ts";
+import { Attempt, type Failure } from "./attempt.ts";
+import { chooseMember } from "./balancer.ts";
+import { REJECTIONS, type RejectionCode } from "./codes.ts";
+import type { GatewayCore } from "./core.ts";
+import { Limit } from "./deadlines.ts";
+import { answerHeaders, firstValue, isIdempotent, type RequestHead } from "./headers.ts";
+import type { Obligation, Outcome, RouteLedger } from "./ledger.ts";
+import { LIMITS } from "./limits.ts";
+import type { MemberState, RouteState } from "./membership.ts";
+import type { Waiter } from "./queue.ts";
+import { cookieValue, parseSessionHeader, type TokenClaims } from "./tokens.ts";
+
+/** Nothing, held whole so that it can be sent again, or streamed once. */
+export type RequestBody = Buffer | null | "stream";
+
+const NOBODY: readonly MemberState[] = [];
+
+export abstract class Exchange implements Obligation, Waiter {
+  obligationState: Obligation["obligationState"] = "new";
+  heldBy: MemberState | null = null;
+  upgraded = false;
+  readonly ledger: RouteLedger;
+  readonly queueRoute: string;
+  readonly priority: Priority;
+  queueUntil = 0;
+
+  protected readonly core: GatewayCore;
+  protected readonly route: RouteState;
+  protected readonly method: string;
+  protected readonly path: string;
+  protected readonly head: RequestHead;
+  protected body: RequestBody = null;
+  protected attempt: Attempt | null = null;
+
+  #tried: readonly MemberState[] = NOBODY;
+  #tries = 0;
+  #notTaken = 0;
+  #queuedAt = 0;
+  #queuedMs = 0;
+  #bodyTouched = false;
+  #claims: TokenClaims | null = null;
+  #sessionEnds = false;
+  #opened: string | null = null;
+  #openedTtlMs = 0;
+  #limit: Limit | null = null;
+  #headSent = false;
+  /** Of an answer that is held until it is whole. */
+  #heldStatus = 0;
+  #heldHeaders: string[] | null = null;
+  #heldMessage = "";
+  #heldLength = -1;
+  #paused = false;
+  #slow: Limit | null = null;
+
+  constructor(core: GatewayCore, route: RouteState, method: string, path: string, head: RequestHead) {
+    this.core = core;
+    this.route = route;
+    this.ledger = core.ledger.of(route.route);
+    this.queueRoute = route.route;
+    this.priority = route.policy.priority;
+    this.method = method;
+    this.path = path;
+    this.head = head;
+  }
+
+  // What the client's protocol does.
+  protected abstract sendHead(status: number, headers: string[], message: string): void;
+  /** A whole small answer; null: no body. */
+  protected abstract sendWhole(status: number, headers: string[], message: string, body: Buffer | null): void;
+  /** False when the client should be given time: `clientDrained` follows. */
+  protected abstract sendChunk(chunk: Buffer): boolean;
+  protected abstract sendEnd(trailers: IncomingHttpHeaders): void;
+  protected abstract sendInformation(status: number, headers: string[]): void;
+  /** Ends the client's side so that it sees that the answer is not whole. */
+  protected abstract breakOff(): void;
+  protected abstract sendContinue(): void;
+  protected abstract streamBody(): AsyncIterable<Buffer>;
+  /** True once nothing more of the request's body will come. */
+  protected abstract bodyIsOver(): boolean;
+  /** Ends an upgraded connection whose member is gone; `endUpgraded` follows. */
+  protected abstract breakUpgraded(): void;
+  protected abstract takeUpgrade(member: MemberState, status: number, headers: IncomingHttpHeaders, socket: Duplex): void;
+
+  get ended(): boolean {
+    return this.obligationState === "ended";
+  }
+
+  /** Counts it; call before anything else. */
+  accept(): void {
+    this.core.ledger.accept(this);
+  }
+
+  /** Looks for a member; the body, if it is to be held, is there. */
+  begin(): void {
+    const cookie = this.head.cookie;
+    const token = this.head.token ?? (cookie?.includes(HEADERS.token) === true ? cookieValue(cookie, HEADERS.token) : undefined);
+    if (token === undefined || token === "") this.#seek();
+    else this.#follow(token);
+  }
+
+  #follow(token: string): void {
+    const verdict = this.core.tokens.verify(token, this.core.clock.now());
+    if ("fault" in verdict) return this.reject(verdict.fault);
+    const { claims } = verdict;
+    if (claims.route !== this.route.route) return this.reject("token_other_route");
+    const member = this.core.membership.find(claims.route, claims.instance, claims.incarnation);
+    if (member === undefined || member.gone) return this.reject("session_lost");
+    this.#claims = claims;
+    this.core.ledger.touchSession(claims.session, member, claims.ttlMs, this.core.clock.monotonic());
+    this.#try(member);
+  }
+
+  #seek(): void {
+    // Nobody overtakes those who wait.
+    const member = this.core.hasWaiting(this.queueRoute) ? undefined : chooseMember(this.route, this.core.clock.monotonic(), this.#tried);
+    if (member !== undefined) this.#try(member);
+    else this.#wait();
+  }
+
+  #wait(): void {
+    const now = this.core.clock.monotonic();
+    const { queueLimit, queueWaitMs } = this.route.policy;
+    const leftMs = queueWaitMs - this.#queuedMs;
+    if (leftMs <= 0) return this.reject("queue_timeout");
+    this.#tried = NOBODY;
+    this.#queuedAt = now;
+    this.queueUntil = now + leftMs;
+    if (!this.core.waiting.join(this, queueLimit)) return this.reject("queue_full");
+    this.core.ledger.queue(this);
+    this.core.queueGrew();
+  }
+
+  /** It is its turn: the queue gave it a member. */
+  leaveQueueFor(member: MemberState): void {
+    this.#leaveQueue();
+    this.#try(member);
+  }
+
+  queueRefused(why: "queue_timeout" | "displaced"): void {
+    this.#unqueue();
+    this.reject(why);
+  }
+
+  #leaveQueue(): void {
+    this.core.waiting.leave(this);
+    this.#unqueue();
+  }
+
+  #unqueue(): void {
+    this.#queuedMs += this.core.clock.monotonic() - this.#queuedAt;
+    this.core.ledger.unqueue(this);
+  }
+
+  // ---- a try
+
+  #try(member: MemberState): void {
+    this.#tries += 1;
+    if (this.#tries === 2) this.core.ledger.retried(this);
+    this.core.hold(this, member);
+    const upstream = this.core.upstreamOf(member);
+    const upgrade = this.head.upgrade;
+    const client = upgrade === undefined ? upstream.take() : upstream.fresh();
+    const attempt = new Attempt(this, member, client);
+    this.attempt = attempt;
+    this.#startLimit();
+    const body = this.body === "stream" ? this.#touchingBody() : this.body;
+    const options = {
+      method: this.method,
+      path: this.path,
+      headers: this.head.headers,
+      body: body as Dispatcher.DispatchOptions["body"] & {},
+    };
+    client.dispatch(upgrade === undefined ? options : { ...options, upgrade }, attempt);
+  }
+
+  // undici would destroy a stream whose connection failed; of an iterable it asks nothing before the first write.
+  async *#touchingBody(): AsyncGenerator<Buffer> {
+    this.#bodyTouched = true;
+    yield* this.streamBody();
+  }
+
+  /** The last try, and whatever may not be repeated, is bounded by the gateway's own limit only. */
+  #startLimit(): void {
+    const short = this.#repeatable() && this.#claims === null && this.#tries - this.#notTaken < this.route.policy.tries;
+    this.#limit ??= new Limit(() => this.#limitReached());
+    this.core.deadlines(short ? this.route.policy.perTryTimeoutMs : LIMITS.answerHeadMs).start(this.#limit);
+  }
+
+  #limitReached(): void {
+    const attempt = this.attempt;
+    if (attempt === null) return;
+    attempt.abort();
+    this.#fail(attempt, { kind: "lost", reason: "timeout" });
+  }
+
+  #repeatable(): boolean {
+    return (
+      this.body !== "stream" &&
+      this.route.policy.retry === "idempotent" &&
+      this.head.upgrade === undefined &&
+      isIdempotent(this.method, this.head)
+    );
+  }
+
+  attemptStarted(): void {
+    if (this.body === "stream" && this.head.expectsContinue) this.sendContinue();
+  }
+
+  attemptInformed(status: number, headers: IncomingHttpHeaders): void {
+    if (status !== 100 && !this.#headSent) this.sendInformation(status, answerHeaders(headers));
+  }
+
+  attemptAnswered(status: number, given: IncomingHttpHeaders, message: string): void {
+    this.#limit?.stop();
+    const headers = answerHeaders(given);
+    const member = this.heldBy;
+    if (member !== null) headers.push(HEADERS.instance, member.instance);
+    if (this.#tries > 1) headers.push(HEADERS.retried, String(this.#tries - 1));
+    if (this.#queuedMs > 0) headers.push(HEADERS.queued, String(Math.ceil(this.#queuedMs)));
+    const session = given[HEADERS.session];
+    if (session !== undefined && member !== null) this.#session(String(session), member, headers);
+    this.#heldStatus = status;
+    this.#heldHeaders = headers;
+    this.#heldMessage = message;
+    const length = firstValue(given, "content-length");
+    this.#heldLength = length === undefined ? -1 : Number(length);
+    const bodyless = this.method === "HEAD" || status === 204 || status === 304;
+    // An answer of unknown or great length goes out at once; what is small, or has no body, is held until it is whole.
+    if (!bodyless && !(this.#heldLength >= 0 && this.#heldLength <= LIMITS.wholeAnswerBytes)) this.#releaseHead();
+  }
+
+  #session(value: string, member: MemberState, headers: string[]): void {
+    const wish = parseSessionHeader(value);
+    if (wish === undefined) {
+      this.core.log.warn(
+        { route: this.route.route, instance: member.instance, value },
+        "an instance's relevo-session header is not understood",
+      );
+    } else if (wish.action === "end") {
+      this.#sessionEnds = true;
+      headers.push("set-cookie", `${HEADERS.token}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax`);
+    } else {
+      this.#opened = this.core.ids.next("session");
+      this.#openedTtlMs = wish.ttlMs;
+      this.core.ledger.touchSession(this.#opened, member, wish.ttlMs, this.core.clock.monotonic());
+      const token = this.core.tokens.sign({
+        route: member.route,
+        instance: member.instance,
+        incarnation: member.incarnation,
+        session: this.#opened,
+        ttlMs: wish.ttlMs,
+        expiresAt: this.core.clock.now() + LIMITS.tokenLifeMs,
+      });
+      headers.push(HEADERS.token, token, "set-cookie", `${HEADERS.token}=${token}; Path=/; HttpOnly; SameSite=Lax`);
+    }
+  }
+
+  #releaseHead(): void {
+    const headers = this.#heldHeaders;
+    if (headers === null) return;
+    this.#heldHeaders = null;
+    this.#headSent = true;
+    this.sendHead(this.#heldStatus, headers, this.#heldMessage);
+  }
+
+  attemptData(chunk: Buffer): void {
+    const headers = this.#heldHeaders;
+    if (headers !== null && chunk.length === this.#heldLength) {
+      this.#heldHeaders = null;
+      this.#headSent = true;
+      this.sendWhole(this.#heldStatus, headers, this.#heldMessage, chunk);
+      return;
+    }
+    if (headers !== null) this.#releaseHead();
+    if (this.sendChunk(chunk)) return;
+    this.#paused = true;
+    this.attempt?.pause();
+    this.#slow ??= new Limit(() => this.#cutSlow());
+    this.core.deadlines(LIMITS.slowReaderMs).start(this.#slow);
+  }
+
+  /** The client took what it was sent. */
+  clientDrained(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#slow?.stop();
+    this.attempt?.resume();
+  }
+
+  attemptEnded(attempt: Attempt, trailers: IncomingHttpHeaders): void {
+    const headers = this.#heldHeaders;
+    this.#heldHeaders = null;
+    // What the client sees of the end comes before the counts, so that a count of zero is never early.
+    if (headers !== null) {
+      this.#headSent = true;
+      this.sendWhole(this.#heldStatus, headers, this.#heldMessage, null);
+    } else {
+      this.sendEnd(trailers);
+    }
+    this.#closeSession();
+    const member = this.core.ledger.release(this);
+    this.attempt = null;
+    this.#stopLimits();
+    if (member !== null) this.core.giveBack(this, member, attempt.client, this.bodyIsOver());
+    this.#end("completed", "completed");
+    if (member !== null) this.core.memberReleased(member);
+  }
+
+  #closeSession(): void {
+    const now = this.core.clock.monotonic();
+    const claims = this.#claims;
+    const member = this.heldBy;
+    if (member === null) return;
+    if (this.#opened !== null) this.core.ledger.touchSession(this.#opened, member, this.#openedTtlMs, now);
+    if (claims === null) return;
+    if (this.#sessionEnds) this.core.ledger.endSession(claims.session);
+    else this.core.ledger.touchSession(claims.session, member, claims.ttlMs, now);
+  }
+
+  attemptFailed(attempt: Attempt, failure: Failure): void {
+    this.#fail(attempt, failure);
+  }
+
+  #fail(attempt: Attempt, failure: Failure): void {
+    this.attempt = null;
+    this.#stopLimits();
+    const member = this.core.ledger.release(this);
+    this.core.discard(this, attempt.member, attempt.client);
+    this.#heldHeaders = null;
+    if (failure.kind !== "invalid") this.core.trouble(attempt.member, failure.reason);
+    this.#afterFailure(attempt.member, failure);
+    if (member !== null) this.core.memberReleased(member);
+  }
+
+  #afterFailure(member: MemberState, failure: Failure): void {
+    if (failure.kind === "invalid") return this.#headSent ? this.#cut("bad_request") : this.reject("bad_request");
+    if (this.#headSent) return this.#cut(`upstream_${failure.reason}`);
+    if (failure.kind === "not_taken") this.#notTaken += 1;
+    if (!this.#mayRepeat(failure, member)) return this.reject(this.#rejectionOf(failure));
+    if (this.#claims !== null) return this.#try(member);
+    this.#tried = [...this.#tried, member];
+    this.#seek();
+  }
+
+  #mayRepeat(failure: Failure, member: MemberState): boolean {
+    if (this.#claims !== null && (failure.kind === "not_taken" || member.gone)) return false;
+    if (this.body === "stream" && this.#bodyTouched) return false;
+    if (failure.kind === "not_taken") return this.#notTaken < LIMITS.notTakenTries;
+    return this.#repeatable() && this.#tries - this.#notTaken < this.route.policy.tries;
+  }
+
+  #rejectionOf(failure: Failure): RejectionCode {
+    if (this.#claims !== null && failure.kind === "not_taken") return "session_unreachable";
+    if (failure.kind === "not_taken") return failure.reason === "not_taken" ? "not_taken" : "connect_failed";
+    if (failure.reason === "timeout") return "answer_timeout";
+    if (failure.reason === "member_gone") return "instance_cut";
+    return failure.reason === "bad_answer" ? "bad_answer" : "answer_lost";
+  }
+
+  attemptUpgraded(status: number, headers: IncomingHttpHeaders, socket: Duplex): void {
+    this.#limit?.stop();
+    const member = this.heldBy;
+    if (member === null) {
+      socket.destroy();
+      return;
+    }
+    this.#headSent = true;
+    this.core.ledger.upgrade(this);
+    this.takeUpgrade(member, status, headers, socket);
+  }
+
+  /** An upgraded connection is over. */
+  protected endUpgraded(outcome: Outcome, code: string): void {
+    if (this.ended) return;
+    const attempt = this.attempt;
+    this.attempt = null;
+    const member = this.core.ledger.release(this);
+    if (attempt !== null) this.core.discard(this, attempt.member, attempt.client);
+    this.#end(outcome, code);
+    if (member !== null) this.core.memberReleased(member);
+  }
+
+  // ---- ends
+
+  /** The member drains, or its deadline moved; only upgraded connections need to know. */
+  memberDraining(): void {}
+
+  /** The member is gone with what it held. */
+  memberGone(): void {
+    const attempt = this.attempt;
+    if (attempt === null || this.ended) return;
+    if (this.upgraded) return this.breakUpgraded();
+    attempt.abort();
+    if (this.#claims !== null && !this.#headSent) {
+      this.#letGo(attempt);
+      this.reject("session_lost");
+    } else {
+      this.#fail(attempt, { kind: "lost", reason: "member_gone" });
+    }
+  }
+
+  /** The client went away by itself. */
+  clientGone(): void {
+    if (this.ended || this.obligationState === "new") return;
+    const attempt = this.attempt;
+    if (this.obligationState === "queued") this.#leaveQueue();
+    if (attempt !== null) {
+      attempt.abort();
+      this.#letGo(attempt);
+    }
+    this.#end("completed", "client_gone");
+    if (attempt !== null) this.core.memberReleased(attempt.member);
+  }
+
+  #letGo(attempt: Attempt): void {
+    this.attempt = null;
+    this.#closeSession();
+    this.core.ledger.release(this);
+    this.core.discard(this, attempt.member, attempt.client);
+  }
+
+  #cutSlow(): void {
+    const attempt = this.attempt;
+    if (attempt === null) return;
+    attempt.abort();
+    this.#letGo(attempt);
+    this.#cut("slow_reader");
+    this.core.memberReleased(attempt.member);
+  }
+
+  #cut(code: string): void {
+    this.breakOff();
+    this.#end("cut", code);
+  }
+
+  /** An explicit error of the gateway itself. */
+  protected reject(code: RejectionCode): void {
+    const { status, sentence } = REJECTIONS[code];
+    const body = Buffer.from(`${JSON.stringify({ error: { code, message: sentence } })}\n`);
+    const headers = [HEADERS.rejected, code, "content-type", "application/json", "content-length", String(body.length)];
+    if (status === 503) headers.push("retry-after", String(LIMITS.retryAfterS));
+    if (this.#tries > 1) headers.push(HEADERS.retried, String(this.#tries - 1));
+    if (this.#queuedMs > 0) headers.push(HEADERS.queued, String(Math.ceil(this.#queuedMs)));
+    this.#end("rejected", code);
+    this.sendWhole(status, headers, "", body);
+  }
+
+  #stopLimits(): void {
+    this.#limit?.stop();
+    this.#slow?.stop();
+  }
+
+  #end(outcome: Outcome, code: string): void {
+    this.#stopLimits();
+    this.body = null;
+    this.core.ledger.end(this, outcome, code);
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Where requests wait when nothing can serve them: bounded by number, per route and over all, and by time; the more urgent first, then in the order of
+ * arrival. When all places are taken a more urgent one displaces the last of the least urgent. Time comes in as an argument.
+ */
+import { PRIORITIES, type Priority } from "../model/membership.ts";
+
+export interface Waiter {
+  readonly queueRoute: string;
+  readonly priority: Priority;
+  /** Monotonic ms. */
+  readonly queueUntil: number;
+  /** It lost its place: the time is over, or a more urgent one came. */
+  queueRefused(why: "queue_timeout" | "displaced"): void;
+}
+
+type Lane = readonly Set<Waiter>[];
+
+export class WaitingRoom {
+  readonly #lanes = new Map<string, Lane>();
+  readonly #limit: number;
+  #size = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  waiting(route: string): number {
+    return (this.#lanes.get(route) ?? []).reduce((sum, places) => sum + places.size, 0);
+  }
+
+  /** False when it is full: `routeLimit` bounds this route's places. */
+  join(waiter: Waiter, routeLimit: number): boolean {
+    if (this.waiting(waiter.queueRoute) >= routeLimit && !this.#displace(waiter, waiter.queueRoute)) return false;
+    if (this.#size >= this.#limit && !this.#displace(waiter)) return false;
+    this.#places(waiter).add(waiter);
+    this.#size += 1;
+    return true;
+  }
+
+  leave(waiter: Waiter): void {
+    if (this.#places(waiter).delete(waiter)) this.#size -= 1;
+  }
+
+  /** The next of a route, without taking it away. */
+  first(route: string): Waiter | undefined {
+    const lane = this.#lanes.get(route);
+    if (lane === undefined) return undefined;
+    for (const places of lane) for (const waiter of places) return waiter;
+    return undefined;
+  }
+
+  /** Refuses those whose time is over. */
+  expire(now: number): void {
+    if (this.#size === 0) return;
+    const due: Waiter[] = [];
+    for (const lane of this.#lanes.values())
+      for (const places of lane) for (const waiter of places) if (waiter.queueUntil <= now) due.push(waiter);
+    for (const waiter of due) this.#refuse(waiter, "queue_timeout");
+  }
+
+  /** Takes the last of the least urgent that is less urgent than `waiter`; only of `route` when it is given. */
+  #displace(waiter: Waiter, route?: string): boolean {
+    const lanes = route === undefined ? [...this.#lanes.values()] : [this.#lanes.get(route) ?? []];
+    for (let rank = PRIORITIES.length - 1; rank > PRIORITIES.indexOf(waiter.priority); rank--) {
+      for (const lane of lanes) {
+        const last = [...(lane[rank] ?? [])].at(-1);
+        if (last === undefined) continue;
+        this.#refuse(last, "displaced");
+        return true;
+      }
+    }
+    return false;
+  }
+
+  #refuse(waiter: Waiter, why: "queue_timeout" | "displaced"): void {
+    this.leave(waiter);
+    waiter.queueRefused(why);
+  }
+
+  #places(waiter: Waiter): Set<Waiter> {
+    let lane = this.#lanes.get(waiter.queueRoute);
+    if (lane === undefined) {
+      lane = PRIORITIES.map(() => new Set<Waiter>());
+      this.#lanes.set(waiter.queueRoute, lane);
+    }
+    return lane[PRIORITIES.indexOf(waiter.priority)] ?? new Set();
+  }
+}

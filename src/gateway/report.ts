@@ -1,0 +1,23 @@
+/** What a replica tells the controller. Its `applied` being ahead of the store is how a rewound store is seen. */
+import type { GatewayReport } from "../model/membership.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Membership } from "./membership.ts";
+
+export function reportOf(replica: string, sequence: number, membership: Membership, ledger: Ledger): GatewayReport {
+  return {
+    replica,
+    sequence,
+    routes: [...membership.routes.values()].map((route) => ({
+      route: route.route,
+      applied: route.generation,
+      members: route.members.map((member) => ({
+        instance: member.instance,
+        incarnation: member.incarnation,
+        ...member.load,
+        health: member.health,
+        healthReason: member.healthReason,
+      })),
+      counts: { ...ledger.of(route.route).counts },
+    })),
+  };
+}

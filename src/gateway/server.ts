@@ -1,0 +1,156 @@
+/** Composes a gateway: the core, the fronts for its clients, the checks of its members, the line to the controller. */
+import { createServer, type Server, type Socket } from "node:net";
+import type { Registry } from "prom-client";
+import type { Clock } from "../kernel/clock.ts";
+import type { Ids } from "../kernel/ids.ts";
+import type { Random } from "../kernel/random.ts";
+import type { ControllerLine, GatewayReport } from "../model/membership.ts";
+import { GatewayCore, type GatewayLog } from "./core.ts";
+import { HealthChecks, httpHealthCheck } from "./health.ts";
+import { LIMITS } from "./limits.ts";
+import { ControllerLink } from "./link.ts";
+import { gatewayMetrics } from "./metrics.ts";
+import { H1Front } from "./relay-h1.ts";
+import { reportOf } from "./report.ts";
+import { Tokens, type TokenKey } from "./tokens.ts";
+
+export interface GatewayOptions {
+  readonly host: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+  /** `http://host:port`; null for a gateway that is told its membership by `apply` only. */
+  readonly controllerUrl: string | null;
+  /** Bearer token for the controller. */
+  readonly token?: string | undefined;
+  /** Shared by all replicas; the first signs, all verify. */
+  readonly tokenKeys: readonly TokenKey[];
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: Random;
+  readonly log: GatewayLog;
+}
+
+export interface Gateway {
+  readonly url: string;
+  /** New at each start. */
+  readonly replica: string;
+  readonly metrics: Registry;
+  readonly core: GatewayCore;
+  /** Applies a line as if the controller had sent it. */
+  apply(line: ControllerLine): void;
+  report(): GatewayReport;
+  /**
+   * Stops accepting connections, tells the others to go (`Connection: close`, GOAWAY), waits for what is in flight at most `graceMs`, then ends
+   * what is left.
+   */
+  close(options?: { readonly graceMs?: number }): Promise<void>;
+}
+
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { clock, ids, random, log } = options;
+  const replica = ids.next("gateway");
+  const core = new GatewayCore({ clock, ids, log, tokens: new Tokens(options.tokenKeys) });
+  const checks = new HealthChecks(core, httpHealthCheck(clock));
+  let sequence = 0;
+  const link =
+    options.controllerUrl === null
+      ? null
+      : new ControllerLink({
+          controllerUrl: options.controllerUrl,
+          token: options.token,
+          replica,
+          clock,
+          random,
+          log,
+          line: (line) => core.applyLine(line),
+          report: (next) => reportOf(replica, next, core.membership, core.ledger),
+        });
+  core.listen({
+    memberAdded: (member) => checks.add(member),
+    memberGone: (member) => checks.remove(member),
+    checkNow: (member) => checks.now(member),
+    reportSoon: () => link?.reportSoon(),
+  });
+
+  const fronts = new Fronts(core);
+  const address = await fronts.listen(options.host, options.port);
+  core.start();
+  link?.start();
+  log.info({ replica, url: address }, "the gateway is up");
+
+  return {
+    url: address,
+    replica,
+    metrics: gatewayMetrics(core),
+    core,
+    apply: (line) => core.applyLine(line),
+    report: () => {
+      sequence += 1;
+      return reportOf(replica, sequence, core.membership, core.ledger);
+    },
+    async close({ graceMs = 0 } = {}) {
+      core.stopping = true;
+      await fronts.close(graceMs);
+      await link?.sendReport();
+      link?.stop();
+      checks.stop();
+      core.stop();
+    },
+  };
+}
+
+/** One port for all protocols: what a connection speaks is told by its first bytes. */
+class Fronts {
+  readonly #core: GatewayCore;
+  readonly #h1: H1Front;
+  readonly #server: Server;
+  #closed = false;
+
+  constructor(core: GatewayCore) {
+    this.#core = core;
+    this.#h1 = new H1Front(core);
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket));
+    this.#server.maxConnections = LIMITS.clientConnections;
+  }
+
+  async listen(host: string, port: number): Promise<string> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(port, host, () => {
+        this.#server.off("error", reject);
+        resolve();
+      });
+    });
+    this.#sweep();
+    const address = this.#server.address();
+    const actual = typeof address === "object" && address !== null ? address.port : port;
+    return `http://${host.includes(":") ? `[${host}]` : host}:${actual}`;
+  }
+
+  #accept(socket: Socket): void {
+    socket.on("error", () => undefined); // `close` follows and ends what the connection carried
+    this.#h1.accept(socket);
+  }
+
+  #sweep(): void {
+    this.#core.clock.after(LIMITS.requestHeadSweepMs, () => {
+      if (this.#closed) return;
+      this.#h1.sweep(LIMITS.clientIdleMs);
+      this.#sweep();
+    });
+  }
+
+  async close(graceMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const { clock } = this.#core;
+    const until = clock.monotonic() + graceMs;
+    while (this.#h1.connections > 0 && clock.monotonic() < until) {
+      this.#h1.sweep(LIMITS.stoppingIdleMs);
+      await clock.sleep(Math.min(LIMITS.stoppingSweepMs, Math.max(1, until - clock.monotonic())));
+    }
+    this.#closed = true;
+    this.#h1.destroyAll();
+    this.#h1.server.close();
+    await closed;
+  }
+}
