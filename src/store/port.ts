@@ -28,8 +28,8 @@ export interface Authority {
 export type Change =
   | { readonly kind: "record_evidence"; readonly id: string; readonly evidence: EvidenceDraft }
   | { readonly kind: "create_instance"; readonly instance: NewInstance }
-  /** Compare-and-set of the phase. `set` changes facts that belong to the move. */
-  | { readonly kind: "move_instance"; readonly instance: string; readonly from: Phase; readonly to: Phase; readonly set?: InstanceFacts }
+  /** Compare-and-set of the phase and, where given, of the incarnation. `set` changes facts that belong to the move. */
+  | { readonly kind: "move_instance"; readonly instance: string; readonly incarnation?: number; readonly from: Phase; readonly to: Phase; readonly set?: InstanceFacts }
   /** Facts without a move, while the phase is still `phase`. */
   | { readonly kind: "update_instance"; readonly instance: string; readonly phase: Phase; readonly set: InstanceFacts }
   /** A new process: its number is the former one plus one; trust is `ok` again. Conflict when another number is stored than `after`. */
@@ -166,8 +166,8 @@ export interface Store {
   removeGateway(replica: string): Promise<void>;
   listGateways(): Promise<readonly GatewayReplicaRecord[]>;
 
-  /** Steps of a pool, newest first; what `relevo get steps` and `explain` show. */
-  listSteps(pool: string, limit: number): Promise<readonly StepRecord[]>;
+  /** Steps of a pool, newest first; what `relevo get steps` and `explain` show. With `base` only the step of that id and its further attempts, `base#2`, … */
+  listSteps(pool: string, limit: number, base?: string): Promise<readonly StepRecord[]>;
   /** All evidence of a pool, that of deleted instances too, newest first. */
   listEvidence(pool: string, limit: number): Promise<readonly Evidence[]>;
   /** Deleted ones too, newest first. */
