@@ -16,6 +16,7 @@ export const REASONS = {
   applied_everywhere: "every registered gateway replica has applied generation {generation} and the first check passed",
   drain_voluntary: "{serving} serve and {desired} are desired: {instance} may leave ({evidence})",
   drain_deadline: "its node goes at {deadline}: it drains now ({evidence})",
+  uncordon_command: "{by} asked for it: Relevo's own cordon is taken off {node}",
   drain_command: "an operator asked for it ({evidence})",
   drain_forced: "its process is lost ({evidence}): its obligations are void and counted",
   obligations_done: "every gateway replica has applied generation {generation} and reports no obligation",
