@@ -29,7 +29,14 @@ export type Change =
   | { readonly kind: "record_evidence"; readonly id: string; readonly evidence: EvidenceDraft }
   | { readonly kind: "create_instance"; readonly instance: NewInstance }
   /** Compare-and-set of the phase and, where given, of the incarnation. `set` changes facts that belong to the move. */
-  | { readonly kind: "move_instance"; readonly instance: string; readonly incarnation?: number; readonly from: Phase; readonly to: Phase; readonly set?: InstanceFacts }
+  | {
+      readonly kind: "move_instance";
+      readonly instance: string;
+      readonly incarnation?: number;
+      readonly from: Phase;
+      readonly to: Phase;
+      readonly set?: InstanceFacts;
+    }
   /** Facts without a move, while the phase is still `phase`. */
   | { readonly kind: "update_instance"; readonly instance: string; readonly phase: Phase; readonly set: InstanceFacts }
   /** A new process: its number is the former one plus one; trust is `ok` again. Conflict when another number is stored than `after`. */
