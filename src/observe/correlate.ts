@@ -1,0 +1,160 @@
+/**
+ * Which node a notice means, and what becomes of the notice. Pure.
+ *
+ * 1. A machine is known by the last segment of its node's providerID, never by a name; a node without a providerID matches nothing.
+ * 2. A notice stays open as long as its machine has a node: several pools may have to record their own evidence from it, and a candidate must not land there.
+ * 3. A notice for a machine that nobody knows waits, because the node may be about to register; after `unknownForMs` it was another cluster's.
+ * 4. Several notices of one loss are one finding, with the earliest deadline.
+ * 5. The order of notices and nodes, and how often one was delivered, have no meaning (I17).
+ */
+import type { Instant } from "../kernel/clock.ts";
+import { EVIDENCE_REASONS, type EvidenceReason } from "../model/evidence.ts";
+import { LOSSES } from "../model/phase.ts";
+import type { NodeFinding } from "../plan/snapshot.ts";
+import type { NoticeRecord } from "../store/port.ts";
+
+/** What a node is known by. */
+export interface NodeIdentity {
+  readonly metadata: { readonly uid: string };
+  readonly spec: { readonly providerID: string };
+}
+
+/**
+ * `unknown_machine`: no node has the machine, yet. `machine_found`: its node is here and will go. The others end a notice. `matched`: its node was here and
+ * is gone. `node_gone`: its node was gone before the notice was seen.
+ */
+export type NoticeOutcome = "unknown_machine" | "machine_found" | "matched" | "node_gone" | "other_cluster" | "duplicate" | "ignored";
+
+export interface CorrelationInput {
+  readonly notices: readonly NoticeRecord[];
+  readonly nodes: readonly NodeIdentity[];
+  /** False while the nodes are not all known: then nothing is said of machines that are not seen. */
+  readonly nodesComplete: boolean;
+  /** Machines whose nodes were seen to go, as far as that is remembered. */
+  readonly departedMachines: ReadonlySet<string>;
+  readonly now: Instant;
+  readonly unknownForMs?: number;
+}
+
+export interface Correlation {
+  /** By node UID; nodes without a finding are absent. */
+  readonly findings: ReadonlyMap<string, readonly NodeFinding[]>;
+  /** Notices whose outcome is another than is stored, by id. */
+  readonly settlements: readonly { readonly noticeId: string; readonly outcome: NoticeOutcome }[];
+  /** When time alone changes an outcome. */
+  readonly nextLookAt: Instant | null;
+}
+
+/** A node registers within minutes of its machine's start, or never. */
+export const UNKNOWN_FOR_MS = 5 * 60_000;
+
+export function correlate(input: CorrelationInput): Correlation {
+  const { notices, nodes, now, unknownForMs = UNKNOWN_FOR_MS } = input;
+  const uidsByMachine = nodesByMachine(nodes);
+  const { first, duplicates } = collapse(notices);
+  const outcomes = new Map<string, NoticeOutcome>(duplicates.map((notice) => [notice.id, "duplicate"]));
+  const collected = new Map<string, NodeFinding[]>();
+  let nextLookAt: Instant | null = null;
+
+  for (const notice of first) {
+    const finding = findingOf(notice);
+    const uids = notice.machineIds.flatMap((machine) => uidsByMachine.get(machine) ?? []);
+    const outcome = finding === undefined || notice.machineIds.length === 0 ? "ignored" : outcomeOf(notice, uids.length > 0, input);
+    if (outcome === "unknown_machine")
+      nextLookAt = Math.min(nextLookAt ?? Number.POSITIVE_INFINITY, Math.max(now, notice.receivedAt + unknownForMs));
+    if (outcome !== undefined) outcomes.set(notice.id, outcome);
+    if (finding !== undefined) for (const uid of uids) collected.set(uid, [...(collected.get(uid) ?? []), finding]);
+  }
+
+  const stored = new Map(notices.map((notice) => [notice.id, notice.outcome]));
+  return {
+    findings: new Map([...collected].toSorted(byKey).map(([uid, findings]) => [uid, mergeFindings(findings)])),
+    settlements: [...outcomes]
+      .toSorted(byKey)
+      .flatMap(([noticeId, outcome]) => (stored.get(noticeId) === outcome ? [] : [{ noticeId, outcome }])),
+    nextLookAt,
+  };
+}
+
+/** `aws:///ZONE/INSTANCE` → `INSTANCE`; undefined for anything else. */
+export function machineIdOf(providerID: string): string | undefined {
+  return /^aws:\/\/\/[^/]+\/([^/]+)$/.exec(providerID)?.[1];
+}
+
+/** One finding per class of loss: the earliest deadline, then the registry's order of reasons, then the one with a notice, the smallest id first. */
+export function mergeFindings(findings: readonly NodeFinding[]): readonly NodeFinding[] {
+  return LOSSES.flatMap((loss) =>
+    findings
+      .filter((finding) => finding.loss === loss)
+      .toSorted(compareFindings)
+      .slice(0, 1),
+  );
+}
+
+/** Undefined: leave it as it is. */
+function outcomeOf(
+  notice: NoticeRecord,
+  hasNode: boolean,
+  { nodesComplete, departedMachines, now, unknownForMs = UNKNOWN_FOR_MS }: CorrelationInput,
+): NoticeOutcome | undefined {
+  if (hasNode) return "machine_found";
+  if (!nodesComplete) return undefined;
+  if (notice.outcome === "machine_found") return "matched";
+  if (notice.machineIds.some((machine) => departedMachines.has(machine))) return "node_gone";
+  return now - notice.receivedAt >= unknownForMs ? "other_cluster" : "unknown_machine";
+}
+
+function nodesByMachine(nodes: readonly NodeIdentity[]): ReadonlyMap<string, readonly string[]> {
+  const uids = new Map<string, Set<string>>();
+  for (const { metadata, spec } of nodes) {
+    const machine = machineIdOf(spec.providerID);
+    if (machine !== undefined) uids.set(machine, (uids.get(machine) ?? new Set()).add(metadata.uid));
+  }
+  return new Map([...uids].map(([machine, set]) => [machine, [...set]]));
+}
+
+/** Of several deliveries of one notice the oldest counts. */
+function collapse(notices: readonly NoticeRecord[]): {
+  readonly first: readonly NoticeRecord[];
+  readonly duplicates: readonly NoticeRecord[];
+} {
+  const first = new Map<string, NoticeRecord>();
+  const duplicates: NoticeRecord[] = [];
+  for (const notice of notices.toSorted((a, b) => a.receivedAt - b.receivedAt || compareText(a.id, b.id))) {
+    const key = `${notice.source} ${notice.dedupeKey}`;
+    const known = first.get(key);
+    if (known === undefined) first.set(key, notice);
+    else if (known.id !== notice.id) duplicates.push(notice);
+  }
+  return { first: [...first.values()], duplicates };
+}
+
+function findingOf({ id, reason, deadline }: NoticeRecord): NodeFinding | undefined {
+  if (reason === null || !Object.hasOwn(EVIDENCE_REASONS, reason)) return undefined;
+  const known = reason as EvidenceReason;
+  return { reason: known, loss: EVIDENCE_REASONS[known], deadline, noticeId: id };
+}
+
+const REASON_ORDER = Object.keys(EVIDENCE_REASONS) as readonly EvidenceReason[];
+
+function compareFindings(a: NodeFinding, b: NodeFinding): number {
+  return (
+    compareDeadlines(a.deadline, b.deadline) ||
+    REASON_ORDER.indexOf(a.reason) - REASON_ORDER.indexOf(b.reason) ||
+    Number(a.noticeId === null) - Number(b.noticeId === null) ||
+    compareText(a.noticeId ?? "", b.noticeId ?? "")
+  );
+}
+
+function compareDeadlines(a: Instant | null, b: Instant | null): number {
+  if (a === b) return 0;
+  return (a ?? Number.POSITIVE_INFINITY) - (b ?? Number.POSITIVE_INFINITY);
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return compareText(a, b);
+}
