@@ -8,22 +8,36 @@ import { equalJson, isJsonObject, type JsonObject } from "./json.ts";
 export type UpdatedPart = "status" | "finalize" | "binding" | undefined;
 
 /** The state after the update, still with the old resourceVersion; `before` itself when nothing changes. */
-export function nextState(kind: KindSpec, before: KubeObject, candidate: JsonObject, part: UpdatedPart): KubeObject {
+export function nextState(
+  kind: KindSpec,
+  before: KubeObject,
+  candidate: JsonObject,
+  part: UpdatedPart,
+  managedFields?: readonly unknown[],
+): KubeObject {
   const after =
-    part === undefined || part === "binding" ? wholeUpdate(kind, before, candidate, part) : partUpdate(kind, before, candidate, part);
+    part === undefined || part === "binding"
+      ? wholeUpdate(kind, before, candidate, part, managedFields)
+      : partUpdate(kind, before, candidate, part);
   if (equalJson(before, after)) return before;
   if (part === "status" || part === "finalize" || !kind.hasGeneration || specEqual(before, after)) return after;
   return { ...after, metadata: { ...after.metadata, generation: (before.metadata.generation ?? 0) + 1 } };
 }
 
 /** A binding changes spec and status at once. */
-function wholeUpdate(kind: KindSpec, before: KubeObject, candidate: JsonObject, part: "binding" | undefined): KubeObject {
+function wholeUpdate(
+  kind: KindSpec,
+  before: KubeObject,
+  candidate: JsonObject,
+  part: "binding" | undefined,
+  managedFields: readonly unknown[] | undefined,
+): KubeObject {
   const given = isJsonObject(candidate["metadata"]) ? candidate["metadata"] : {};
   const after: Record<string, unknown> = {
     ...candidate,
     apiVersion: before.apiVersion,
     kind: before.kind,
-    metadata: keepIdentity(before, given),
+    metadata: keepIdentity(before, given, managedFields),
   };
   if (part === undefined && kind.subresources.includes("status")) restore(after, "status", before["status"]);
   applyDefaults(after, kind);
@@ -62,11 +76,11 @@ const SERVER_FIELDS = [
   "deletionGracePeriodSeconds",
 ];
 
-function keepIdentity(before: KubeObject, given: JsonObject): JsonObject {
+function keepIdentity(before: KubeObject, given: JsonObject, managedFields: readonly unknown[] | undefined): JsonObject {
   const metadata: Record<string, unknown> = { ...given };
   const old = before.metadata as unknown as JsonObject;
   for (const field of SERVER_FIELDS) restore(metadata, field, old[field]);
-  delete metadata["managedFields"];
+  restore(metadata, "managedFields", managedFields ?? old["managedFields"]);
   delete metadata["selfLink"];
   for (const field of ["labels", "annotations", "finalizers", "ownerReferences"]) if (isEmpty(metadata[field])) delete metadata[field];
   return metadata;

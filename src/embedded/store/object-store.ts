@@ -71,6 +71,8 @@ export interface WriteOptions {
   readonly part?: UpdatedPart;
   /** Everything is checked, nothing is kept. */
   readonly dryRun?: boolean | undefined;
+  /** Who applied which fields, after a server-side apply. */
+  readonly managedFields?: readonly unknown[] | undefined;
 }
 
 export interface StoreListOptions extends ListOptions {
@@ -104,7 +106,7 @@ export class ObjectStore {
   readonly clock: Clock;
   readonly kinds: KindRegistry;
   readonly #ids: Ids;
-  readonly #validators: Readonly<Record<string, Validator>>;
+  readonly #validators: Map<string, Validator>;
   readonly #collections = new Map<string, Collection>();
   readonly #pages: ListPages;
   readonly #windowSize: number;
@@ -124,7 +126,7 @@ export class ObjectStore {
     this.clock = options.clock;
     this.kinds = options.kinds ?? new KindRegistry();
     this.#ids = options.ids;
-    this.#validators = options.validators ?? {};
+    this.#validators = new Map(Object.entries(options.validators ?? {}));
     this.#pages = new ListPages(options.clock);
     this.#windowSize = options.windowSize ?? WINDOW_SIZE;
     this.#objectsMax = options.objectsMax ?? OBJECTS_MAX;
@@ -144,6 +146,11 @@ export class ObjectStore {
 
   get watcherCount(): number {
     return this.#watchers;
+  }
+
+  /** From now on, objects of the kind (`kindKey`) must pass this too. */
+  validateWith(key: string, validator: Validator): void {
+    this.#validators.set(key, validator);
   }
 
   find(ref: ObjectRef): KubeObject | undefined {
@@ -278,7 +285,7 @@ export class ObjectStore {
         : this.#generateName(collection, draft, namespace);
     if (namespace !== undefined) this.#checkNamespace(kind, namespace, name);
     if (collection.find(namespace, name)) throw alreadyExists(kind, name);
-    const object = this.#newObject(kind, draft, name, namespace);
+    const object = this.#newObject(kind, draft, name, namespace, options.managedFields);
     this.#validate(kind, object);
     if (options.dryRun) return seal(object);
     if (this.#objects >= this.#objectsMax) throw storeFull(this.#objectsMax);
@@ -287,7 +294,13 @@ export class ObjectStore {
     return created;
   }
 
-  #newObject(kind: KindSpec, draft: KubeObjectDraft, name: string, namespace: string | undefined): KubeObject {
+  #newObject(
+    kind: KindSpec,
+    draft: KubeObjectDraft,
+    name: string,
+    namespace: string | undefined,
+    managedFields?: readonly unknown[],
+  ): KubeObject {
     const { labels, annotations, finalizers, ownerReferences, generateName } = draft.metadata;
     const object: Record<string, unknown> = {
       ...draft,
@@ -305,6 +318,7 @@ export class ObjectStore {
         ...(isEmpty(annotations) ? {} : { annotations }),
         ...(isEmpty(finalizers) ? {} : { finalizers }),
         ...(isEmpty(ownerReferences) ? {} : { ownerReferences }),
+        ...(managedFields === undefined ? {} : { managedFields }),
       },
     };
     if (kind.statusOnCreate === "drop" && kind.subresources.includes("status")) delete object["status"];
@@ -370,7 +384,7 @@ export class ObjectStore {
     const candidate = change(before);
     checkPreconditions(kind, before, identityOf(candidate));
     checkAddress(kind, candidate);
-    const after = nextState(kind, before, candidate, options.part);
+    const after = nextState(kind, before, candidate, options.part, options.managedFields);
     if (after === before) return before;
     this.#validateChange(kind, before, after);
     if (options.dryRun) return seal(after);
@@ -450,7 +464,7 @@ export class ObjectStore {
     const problems = [
       ...metadataProblems(object.metadata as unknown as JsonObject),
       ...kindProblems(object, kind),
-      ...(this.#validators[kindKey(kind)]?.(object) ?? []),
+      ...(this.#validators.get(kindKey(kind))?.(object) ?? []),
     ];
     if (problems.length > 0) throw invalid(kind, name, problems);
   }
