@@ -1,0 +1,175 @@
+/** From what the planner wants to a step whose payload says everything: whoever finishes it needs nothing but the step. */
+import { RelevoError } from "../kernel/errors.ts";
+import type { InstanceRecord } from "../model/instance.ts";
+import { reason } from "../model/reasons.ts";
+import type { StepDraft } from "../model/step.ts";
+import type { Effect } from "../plan/decision.ts";
+import type { InstanceSnapshot, PoolSnapshot } from "../plan/snapshot.ts";
+import { renderBlueprint } from "./render-blueprint.ts";
+import { stepIds } from "./step-id.ts";
+import type { AdmitInstance } from "./steps/admit-instance.ts";
+import type { CloseInstance } from "./steps/close-instance.ts";
+import type { CordonNode } from "./steps/cordon-node.ts";
+import type { CreateInstance } from "./steps/create-instance.ts";
+import type { DeleteInstance } from "./steps/delete-instance.ts";
+import type { DrainInstance } from "./steps/drain-instance.ts";
+import type { Process } from "./steps/process.ts";
+import type { ProtectPod } from "./steps/protect-pod.ts";
+import type { UncordonNode } from "./steps/uncordon-node.ts";
+
+/**
+ * `blueprint` is the instance's own snapshot (`getBlueprint(record.blueprintHash)`), read only for `create_instance`. Throws `effect_not_possible` when the
+ * snapshot does not hold what the effect names: a fault of the planner.
+ */
+export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unknown): StepDraft {
+  const seen = instanceOf(effect, snapshot);
+  const { id: instance } = seen.record;
+  const draft = (id: string, kind: string, payload: unknown): StepDraft => ({
+    id,
+    operation: operationOf(seen.record),
+    pool: snapshot.pool,
+    instance,
+    kind,
+    payload,
+    reason: effect.reason,
+  });
+  switch (effect.kind) {
+    case "create_instance":
+      return draft(stepIds.create(instance), "create_instance/1", createPayload(snapshot, instance, blueprint));
+    case "protect_pod": {
+      const payload: ProtectPod = { pod: { namespace: snapshot.namespace, ...effect.pod }, objects: [...seen.record.objects] };
+      return draft(stepIds.protect(effect.pod.uid), "protect_pod/1", payload);
+    }
+    case "cordon_node": {
+      const payload: CordonNode = { node: effect.node, evidence: effect.evidence };
+      return draft(stepIds.cordon(effect.node.uid, effect.evidence), "cordon_node/1", payload);
+    }
+    case "admit_instance":
+      return draft(stepIds.admit(instance, effect.incarnation), "admit_instance/1", admitPayload(effect, seen, snapshot));
+    case "drain_instance": {
+      const { loss, deadline, incarnation } = effect;
+      const payload: DrainInstance = {
+        instance,
+        incarnation,
+        from: drainFrom(effect, seen.record),
+        loss,
+        deadline,
+        process: processOf(seen, snapshot),
+      };
+      return draft(stepIds.drain(instance, incarnation, loss, deadline), "drain_instance/1", payload);
+    }
+    case "close_instance": {
+      const payload: CloseInstance = {
+        instance,
+        incarnation: effect.incarnation,
+        loss: seen.record.drainLoss ?? "voluntary",
+        process: requireProcess(effect, seen, snapshot),
+      };
+      return draft(stepIds.close(instance, effect.incarnation), "close_instance/1", payload);
+    }
+    case "delete_instance": {
+      const { phase, objects } = seen.record;
+      if (phase !== "sealed" && phase !== "failed") throw notPossible(effect, `its phase is ${phase}`);
+      const payload: DeleteInstance = {
+        instance,
+        namespace: snapshot.namespace,
+        from: phase,
+        objects: [...objects],
+        createdBy: stepIds.create(instance),
+      };
+      return draft(stepIds.delete(instance), "delete_instance/1", payload);
+    }
+    default:
+      return effect satisfies never;
+  }
+}
+
+/** An operator's command; `cordonedBy` is the mark on the node, as `relevo get nodes` shows it. */
+export function draftUncordon(command: {
+  readonly pool: string;
+  readonly node: { readonly name: string; readonly uid: string };
+  readonly cordonedBy: string;
+  readonly by: string;
+}): StepDraft {
+  const { pool, node, cordonedBy, by } = command;
+  const payload: UncordonNode = { node, cordonedBy };
+  const id = stepIds.uncordon(node.uid, cordonedBy);
+  return {
+    id,
+    operation: id,
+    pool,
+    instance: null,
+    kind: "uncordon_node/1",
+    payload,
+    reason: reason("uncordon_command", { node: node.name, by }),
+  };
+}
+
+/** The steps of one replacement belong together; all others are their instance's. */
+function operationOf({ id, replaces }: InstanceRecord): string {
+  return replaces === null ? `instance/${id}` : `replace/${replaces}`;
+}
+
+function createPayload(snapshot: PoolSnapshot, instance: string, blueprint: unknown): CreateInstance {
+  const { namespace, name, spec } = snapshot;
+  const objects = renderBlueprint(blueprint, { instance, pool: name, site: spec.sites[0] ?? "local", namespace });
+  return { instance, namespace, createdBy: stepIds.create(instance), objects: objects as CreateInstance["objects"] };
+}
+
+function admitPayload(effect: Extract<Effect, { kind: "admit_instance" }>, seen: InstanceSnapshot, snapshot: PoolSnapshot): AdmitInstance {
+  const { record } = seen;
+  if (record.phase !== "validating" && record.phase !== "standby") throw notPossible(effect, `its phase is ${record.phase}`);
+  const { nodeName, nodeUid } = record.incarnation;
+  // Only the first process of an instance that nothing is held against is a candidate: another one comes back to where it stood, for as long as it may.
+  const isCandidate = effect.incarnation === 1 && seen.evidence.length === 0;
+  return {
+    instance: record.id,
+    incarnation: effect.incarnation,
+    from: record.phase,
+    process: requireProcess(effect, seen, snapshot),
+    node: isCandidate && nodeName !== null && nodeUid !== null ? { name: nodeName, uid: nodeUid } : null,
+  };
+}
+
+function drainFrom(effect: Effect, { phase }: InstanceRecord): DrainInstance["from"] {
+  switch (phase) {
+    case "preparing":
+    case "validating":
+    case "admitted":
+    case "serving":
+    case "draining":
+      return phase;
+    default:
+      throw notPossible(effect, `its phase is ${phase}`);
+  }
+}
+
+function processOf({ record, health }: InstanceSnapshot, { namespace, spec }: PoolSnapshot): Process | null {
+  const { podName, podUid, containerId, host, port } = record.incarnation;
+  if (podName === null || podUid === null || host === null) return null;
+  const bootId = record.incarnation.bootId ?? (health.state === "passing" ? health.bootId : null);
+  const { protocol, healthPath, port: servicePort } = spec.service;
+  return {
+    pod: { namespace, name: podName, uid: podUid },
+    containerId,
+    target: { host, port: port ?? servicePort, bootId, protocol, healthPath },
+  };
+}
+
+function requireProcess(effect: Effect, seen: InstanceSnapshot, snapshot: PoolSnapshot): Process {
+  const process = processOf(seen, snapshot);
+  if (process === null) throw notPossible(effect, "no process of it was seen");
+  return process;
+}
+
+function instanceOf(effect: Effect, snapshot: PoolSnapshot): InstanceSnapshot {
+  const seen = snapshot.instances.find(({ record }) => record.id === effect.instance);
+  if (seen === undefined) throw notPossible(effect, "the pool has no such instance");
+  return seen;
+}
+
+function notPossible(effect: Effect, why: string): RelevoError {
+  return new RelevoError("effect_not_possible", `${effect.kind} of ${effect.instance} is not possible: ${why}.`, {
+    todo: "report it: the planner decided what the snapshot does not allow",
+  });
+}

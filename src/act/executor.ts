@@ -1,0 +1,352 @@
+/**
+ * The only part that acts on the world.
+ *
+ * 1. A step is recorded, together with what must be true before its effect, and only then acts. A decision that cannot be recorded is dropped: the planner
+ *    decides anew on a fresh look.
+ * 2. Before every further attempt the pool's epoch and the step's guard are compared in the store, then the step's probe is asked: a step replayed equals
+ *    the step once (I27), and one whose world moved on ends as superseded.
+ * 3. Errors that can be tried again have no end of their own; attempts and the error are in the journal.
+ * 4. Whatever cannot be known is left `unknown` for whoever takes over; what no probe can tell is held for an operator.
+ * 5. Steps never wait for one another, but for kinds that say so (`after`); two tasks never work on one decision.
+ */
+import type { InstanceDriver } from "../drivers/port.ts";
+import type { Clock } from "../kernel/clock.ts";
+import { compareEpochs } from "../kernel/epoch.ts";
+import { describeError, RelevoError } from "../kernel/errors.ts";
+import type { Random } from "../kernel/random.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { reason } from "../model/reasons.ts";
+import type { StepDraft, StepRecord } from "../model/step.ts";
+import type { Hold } from "../plan/decision.ts";
+import type { Authority, Store } from "../store/port.ts";
+import { isStoreConflict, Journal } from "./journal.ts";
+import { STEP_KINDS, type StepRegistry } from "./registry.ts";
+import { backoffMs, codeOf, CONFLICTS_AT_ONCE, cooldownMs, DOUBTS_MAX, RETRY_MAX_MS, verdictOf } from "./retry.ts";
+import { Slots } from "./slots.ts";
+import { baseOf, withAttempt } from "./step-id.ts";
+import { type BoundStep, type Outcome, superseded } from "./step-kind.ts";
+
+/** Attempts of one pool under way at the same time. */
+export const STEPS_AT_ONCE_PER_POOL = 16;
+/** Open steps of one pool, sleeping ones included; a decision beyond is dropped and made again later. */
+export const TASKS_PER_POOL_MAX = 1_000;
+/** After a decision could not be recorded, the planner is asked again not before this. */
+export const RECORD_AGAIN_MS = 1_000;
+/** How long `close` waits for attempts that are under way. */
+export const CLOSE_WITHIN_MS = 5_000;
+
+export interface StepLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface ExecutorOptions {
+  readonly store: Pick<Store, "commit" | "listSteps">;
+  readonly kube: KubeApi;
+  readonly driver: InstanceDriver;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: StepLog;
+  /** A step ended, or a decision was dropped: time to plan again. */
+  readonly onSettled: (pool: string) => void;
+  readonly kinds?: StepRegistry;
+}
+
+export interface Executor {
+  /**
+   * Records the step and acts. Settles when the task is over, whatever became of it, and never rejects. Throws at once when the draft is none that this version
+   * can act upon.
+   */
+  start(authority: Authority, draft: StepDraft): Promise<void>;
+  /** Goes on with steps that somebody left `unknown`; answers why some are left alone. */
+  resume(authority: Authority, openSteps: readonly StepRecord[]): readonly Hold[];
+  /** Ids of steps and of decisions that are being recorded. */
+  inFlight(pool: string): ReadonlySet<string>;
+  /** Begins nothing new; waits a bounded time for attempts that are under way. What has not ended stays `unknown`. */
+  close(): Promise<void>;
+}
+
+interface Task {
+  /** The step's id without its attempt. */
+  readonly base: string;
+  readonly pool: string;
+  readonly instance: string | null;
+  readonly kind: string;
+  id: string;
+  authority: Authority;
+  pause: AbortController | undefined;
+  over: Promise<void>;
+}
+
+/** Whether the planner is to look again. */
+type Ending = "plan_again" | "quiet";
+
+/** The task ends here and leaves its step as it is. */
+function stopped(why: string): RelevoError {
+  return new RelevoError("step_left", `The step is left as it is: ${why}.`, { class: "cancelled" });
+}
+
+export function createExecutor(options: ExecutorOptions): Executor {
+  return new StepExecutor(options);
+}
+
+class StepExecutor implements Executor {
+  readonly #options: ExecutorOptions;
+  readonly #kinds: StepRegistry;
+  readonly #journal: Journal;
+  readonly #tasks = new Map<string, Task>();
+  readonly #slots = new Map<string, Slots>();
+  #closed = false;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+    this.#kinds = options.kinds ?? STEP_KINDS;
+    this.#journal = new Journal(options.store, options.clock);
+  }
+
+  start(authority: Authority, draft: StepDraft): Promise<void> {
+    const kind = this.#kinds.get(draft.kind);
+    if (kind === undefined)
+      throw new RelevoError("step_kind_unknown", `No step of kind ${draft.kind} is known.`, {
+        allowed: [...this.#kinds.keys()].join(", "),
+      });
+    const bound = kind.bind(draft.payload);
+    return this.#spawn(authority, draft, draft.id, (task) => this.#begin(task, draft, bound));
+  }
+
+  resume(authority: Authority, openSteps: readonly StepRecord[]): readonly Hold[] {
+    const holds: Hold[] = [];
+    for (const step of openSteps) {
+      if (step.state !== "unknown") continue;
+      const kind = this.#kinds.get(step.kind);
+      if (kind === undefined) {
+        holds.push({
+          kind: "hold",
+          subject: step.instance ?? "",
+          reason: reason("step_from_newer_version", { step: step.id, kind: step.kind }),
+        });
+        continue;
+      }
+      void this.#spawn(authority, step, baseOf(step.id), (task) => this.#goOn(task, step));
+    }
+    return holds;
+  }
+
+  inFlight(pool: string): ReadonlySet<string> {
+    return new Set([...this.#tasks.values()].filter((task) => task.pool === pool).map(({ id }) => id));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const task of this.#tasks.values()) task.pause?.abort();
+    const limit = new AbortController();
+    const all = Promise.all([...this.#tasks.values()].map(({ over }) => over)).then(() => limit.abort());
+    await Promise.race([all, this.#options.clock.sleep(CLOSE_WITHIN_MS, limit.signal).catch(() => undefined)]);
+  }
+
+  #spawn(authority: Authority, step: StepDraft, base: string, work: (task: Task) => Promise<Ending>): Promise<void> {
+    const key = `${authority.pool} ${base}`;
+    const running = this.#tasks.get(key);
+    if (running !== undefined) {
+      // The same process owns the pool under a newer epoch: what is under way goes on under that one.
+      if (compareEpochs(authority.epoch, running.authority.epoch) > 0) running.authority = authority;
+      return running.over;
+    }
+    if (this.#closed || this.inFlight(authority.pool).size >= TASKS_PER_POOL_MAX) return Promise.resolve();
+    const task: Task = {
+      base,
+      pool: authority.pool,
+      instance: step.instance,
+      kind: step.kind,
+      id: step.id,
+      authority,
+      pause: undefined,
+      over: Promise.resolve(),
+    };
+    this.#tasks.set(key, task);
+    task.over = this.#run(task, key, work);
+    return task.over;
+  }
+
+  async #run(task: Task, key: string, work: (task: Task) => Promise<Ending>): Promise<void> {
+    let ending: Ending = "quiet"; // after an error nothing has ended: whoever looks next finds the step in the journal
+    try {
+      ending = await work(task);
+    } catch (error) {
+      this.#reportStop(task, error);
+    }
+    this.#tasks.delete(key);
+    if (this.inFlight(task.pool).size === 0) this.#slots.delete(task.pool);
+    if (ending === "plan_again" && !this.#closed) this.#options.onSettled(task.pool);
+  }
+
+  #reportStop(task: Task, error: unknown): void {
+    const fields = { pool: task.pool, step: task.id, code: codeOf(error) };
+    if (verdictOf(error) === "stop") this.#options.log.info(fields, describeError(error));
+    else this.#options.log.error({ ...fields, err: error }, `a step cannot go on: ${describeError(error)}`);
+  }
+
+  async #begin(task: Task, draft: StepDraft, bound: BoundStep): Promise<Ending> {
+    const readiness = await this.#record(task, draft, bound);
+    if (readiness === "recorded") return this.#perform(task, bound, { isFirst: true, failures: 0 });
+    return typeof readiness === "string" ? readiness : this.#goOn(task, readiness);
+  }
+
+  /** An earlier attempt that is still open is gone on with, as it was recorded, whatever is wanted now. */
+  async #record(task: Task, draft: StepDraft, bound: BoundStep): Promise<"recorded" | Ending | StepRecord> {
+    try {
+      const newest = await this.#journal.newestAttempt(task.pool, task.base);
+      if (newest?.step.state === "unknown") return newest.step;
+      if (newest?.step.state === "done" || newest?.step.state === "held") return "quiet";
+      if (newest !== undefined) {
+        const coolMs = (newest.step.endedAt ?? 0) + cooldownMs(newest.attempt) - this.#options.clock.now();
+        if (coolMs > 0) return await this.#planAgainIn(task, coolMs);
+      }
+      const step = { ...draft, id: withAttempt(draft.id, (newest?.attempt ?? 0) + 1) };
+      task.id = step.id;
+      await this.#journal.record(task.authority, step, bound);
+      return "recorded";
+    } catch (error) {
+      if (!isStoreConflict(error) && verdictOf(error) !== "later") throw error;
+      this.#options.log.warn(
+        { pool: task.pool, step: task.id, code: codeOf(error) },
+        `a decision could not be recorded: ${describeError(error)}`,
+      );
+      return this.#planAgainIn(task, RECORD_AGAIN_MS);
+    }
+  }
+
+  async #planAgainIn(task: Task, delayMs: number): Promise<Ending> {
+    await this.#pause(task, delayMs);
+    return "plan_again";
+  }
+
+  async #goOn(task: Task, step: StepRecord): Promise<Ending> {
+    task.id = step.id;
+    const bound = this.#bind(step);
+    if (bound === undefined) return this.#hold(task, "step_payload_invalid");
+    const waitMs = step.notBefore - this.#options.clock.now();
+    if (waitMs > 0) await this.#pause(task, Math.min(waitMs, RETRY_MAX_MS));
+    return this.#perform(task, bound, { isFirst: false, failures: step.attempts });
+  }
+
+  #bind(step: StepRecord): BoundStep | undefined {
+    try {
+      return this.#kinds.get(step.kind)?.bind(step.payload);
+    } catch (error) {
+      this.#options.log.error({ pool: step.pool, step: step.id }, describeError(error));
+      return undefined;
+    }
+  }
+
+  /** Until the outcome is known and recorded. */
+  async #perform(task: Task, bound: BoundStep, from: { readonly isFirst: boolean; readonly failures: number }): Promise<Ending> {
+    let { isFirst, failures } = from;
+    let conflicts = 0;
+    let doubts = 0;
+    for (;;) {
+      const { outcome, fault, doubt } = await this.#attempt(task, bound, isFirst);
+      isFirst = false;
+      if (outcome !== undefined) return this.#end(task, bound, outcome);
+      if (doubt !== undefined && ++doubts >= DOUBTS_MAX) return this.#hold(task, doubt);
+      const verdict = doubt === undefined ? verdictOf(fault) : "later";
+      if (verdict === "stop") throw fault;
+      if (verdict === "never") return this.#end(task, bound, { state: "failed", code: codeOf(fault) });
+      if (verdict === "again" && ++conflicts <= CONFLICTS_AT_ONCE && !this.#closed) continue;
+      conflicts = 0;
+      await this.#retryLater(task, ++failures, doubt ?? codeOf(fault), fault);
+    }
+  }
+
+  async #attempt(
+    task: Task,
+    bound: BoundStep,
+    isFirst: boolean,
+  ): Promise<{ readonly outcome?: Outcome; readonly fault?: unknown; readonly doubt?: string }> {
+    await this.#waitForOthers(task, bound);
+    if (!this.#slots.has(task.pool)) this.#slots.set(task.pool, new Slots(STEPS_AT_ONCE_PER_POOL));
+    const { kube, driver } = this.#options;
+    const ports = { kube, driver, step: { id: task.id } };
+    try {
+      return await (this.#slots.get(task.pool) as Slots).run(async () => {
+        if (isFirst) return { outcome: await bound.act(ports) };
+        if (!(await this.#journal.confirm(task.authority, bound))) return { outcome: superseded("overtaken") };
+        const probe = await bound.probe(ports);
+        if (probe.answer === "cannot_tell") return { doubt: probe.why };
+        if (probe.answer === "not") return { outcome: await bound.act(ports) };
+        return { outcome: { state: "done" as const, code: probe.code, ...(probe.result === undefined ? {} : { result: probe.result }) } };
+      });
+    } catch (fault) {
+      return { fault };
+    }
+  }
+
+  /** Wakes them first: one that sleeps between two attempts finds at once that it is overtaken. */
+  async #waitForOthers(task: Task, bound: BoundStep): Promise<void> {
+    if (bound.after.length === 0) return;
+    const others = [...this.#tasks.values()].filter(
+      (other) => other !== task && other.pool === task.pool && other.instance === task.instance && bound.after.includes(other.kind),
+    );
+    for (const other of others) other.pause?.abort();
+    await Promise.all(others.map(({ over }) => over));
+    if (this.#closed) throw stopped("this process ends");
+  }
+
+  async #hold(task: Task, why: string): Promise<Ending> {
+    await this.#persist(task, () => this.#journal.hold(task.authority, task.id, why));
+    this.#options.log.error({ pool: task.pool, step: task.id, why }, "a step is held: an operator must release it");
+    return "plan_again";
+  }
+
+  async #end(task: Task, bound: BoundStep, outcome: Outcome): Promise<Ending> {
+    let ended = outcome;
+    await this.#persist(task, async () => {
+      ended = await this.#journal.end(task.authority, task.id, outcome, bound);
+    });
+    this.#options.log.info({ pool: task.pool, step: task.id, state: ended.state, outcome: ended.code }, "a step ended");
+    return "plan_again";
+  }
+
+  async #retryLater(task: Task, failures: number, code: string, fault: unknown): Promise<void> {
+    const delayMs = backoffMs(failures, this.#options.random);
+    const notBefore = this.#options.clock.now() + delayMs;
+    const fields = { pool: task.pool, step: task.id, attempts: failures, code, notBefore };
+    if (fault === undefined || fault instanceof RelevoError)
+      this.#options.log.warn(fields, `a step is tried again: ${fault === undefined ? code : describeError(fault)}`);
+    else this.#options.log.error({ ...fields, err: fault }, "a step met a fault of the program and is tried again");
+    await this.#persist(task, () => this.#journal.noteRetry(task.authority, task.id, notBefore, code));
+    await this.#pause(task, delayMs);
+  }
+
+  /** A commit whose reply may be lost is repeated until it is known: while the store cannot be written, nothing acts. */
+  async #persist(task: Task, commit: () => Promise<void>): Promise<void> {
+    for (let failures = 1; ; failures++) {
+      try {
+        return await commit();
+      } catch (error) {
+        if (isStoreConflict(error)) throw stopped("it has ended already"); // an operator released it
+        if (verdictOf(error) !== "later") throw error;
+        this.#options.log.warn(
+          { pool: task.pool, step: task.id, code: codeOf(error) },
+          `the journal is written again: ${describeError(error)}`,
+        );
+        await this.#pause(task, backoffMs(failures, this.#options.random));
+      }
+    }
+  }
+
+  async #pause(task: Task, delayMs: number): Promise<void> {
+    if (this.#closed) throw stopped("this process ends");
+    const pause = new AbortController();
+    task.pause = pause;
+    try {
+      await this.#options.clock.sleep(delayMs, pause.signal);
+    } catch (error) {
+      if (!pause.signal.aborted) throw error;
+    } finally {
+      task.pause = undefined;
+    }
+    if (this.#closed) throw stopped("this process ends");
+  }
+}

@@ -1,0 +1,27 @@
+/** All kinds of steps that this version can finish. A release finishes those of the previous minor: their files stay until then. */
+import { type RegisteredKind, register } from "./step-kind.ts";
+import { admitInstance } from "./steps/admit-instance.ts";
+import { closeInstance } from "./steps/close-instance.ts";
+import { cordonNode } from "./steps/cordon-node.ts";
+import { createInstance } from "./steps/create-instance.ts";
+import { deleteInstance } from "./steps/delete-instance.ts";
+import { drainInstance } from "./steps/drain-instance.ts";
+import { protectPod } from "./steps/protect-pod.ts";
+import { uncordonNode } from "./steps/uncordon-node.ts";
+
+export type StepRegistry = ReadonlyMap<string, RegisteredKind>;
+
+export function registryOf(kinds: readonly RegisteredKind[]): StepRegistry {
+  return new Map(kinds.map((kind) => [kind.kind, kind]));
+}
+
+export const STEP_KINDS: StepRegistry = registryOf([
+  register(createInstance),
+  register(protectPod),
+  register(cordonNode),
+  register(uncordonNode),
+  register(admitInstance),
+  register(drainInstance),
+  register(closeInstance),
+  register(deleteInstance),
+]);

@@ -1,0 +1,24 @@
+/** What Relevo writes on objects of Kubernetes, each name once. */
+
+/** On every object of a blueprint and in its pod templates. */
+export const LABELS = {
+  /** The pool's name, without its namespace. */
+  pool: "relevo.dev/pool",
+  instance: "relevo.dev/instance",
+} as const;
+
+export const ANNOTATIONS = {
+  /** On an object: the step that made it. */
+  step: "relevo.dev/step",
+  /** On a pod: JSON, the step that protected it and which of the marks below it set. */
+  protectedBy: "relevo.dev/protected-by",
+  /** On a node: the step that cordoned it, and the evidence for it. */
+  cordonedBy: "relevo.dev/cordoned-by",
+  cordonedFor: "relevo.dev/cordoned-for",
+} as const;
+
+/** Marks that others read: on a pod they keep a voluntary disruption away. */
+export const PROTECTION_MARKS: Readonly<Record<string, string>> = {
+  "karpenter.sh/do-not-disrupt": "true",
+  "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+};
