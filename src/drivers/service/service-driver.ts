@@ -193,6 +193,8 @@ const NOT_CONNECTED = [
   "EADDRNOTAVAIL",
   "UND_ERR_CONNECT_TIMEOUT",
 ];
+/** `HTTPParserError` is a name: undici gives it no code when the first bytes are not HTTP at all. */
+const NOT_THE_PROTOCOL = ["UND_ERR_RES_EXCEEDED_MAX_SIZE", "HTTPParserError"];
 /** The reason of our own abort. */
 const TIMED_OUT = Object.assign(new Error("the limit of the call"), { code: "LIMIT" });
 
@@ -204,12 +206,13 @@ function faultOf(cause: unknown, target: InstanceTarget, limitMs: number): Relev
     return describe("instance_unreachable", `The instance at ${at(target)} cannot be reached.`, "retryable");
   if (cause === TIMED_OUT || found === "ETIMEDOUT")
     return describe("instance_timeout", `The instance at ${at(target)} did not answer within ${limitMs} ms.`, "retryable");
-  if (found === "UND_ERR_RES_EXCEEDED_MAX_SIZE" || found.startsWith("HPE_"))
+  if (NOT_THE_PROTOCOL.includes(found))
     return describe("instance_answer_invalid", `What listens at ${at(target)} does not speak the protocol.`, "terminal");
   return describe("instance_connection_lost", `The connection to the instance at ${at(target)} was lost before its answer.`, "retryable");
 }
 
 function codeOf(error: unknown): string {
-  if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string") return error.code;
+  if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string" && !error.code.startsWith("HPE_"))
+    return error.code;
   return error instanceof Error ? error.name : "unknown";
 }

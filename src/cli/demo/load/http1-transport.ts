@@ -4,12 +4,14 @@ import type { Clock } from "../../../kernel/clock.ts";
 import type { Reply, ReplyHeaders } from "./outcome.ts";
 import { codeOf, type Exchange, MAX_ANSWER_BYTES, type Transport } from "./transport.ts";
 
+/** An idle connection is dropped well before its server would, so that no request meets a closing one. */
+const IDLE_LIMIT_MS = 10_000;
+
 export class Http1Transport implements Transport {
   readonly #origin: URL;
   readonly #host: string | undefined;
   readonly #clock: Clock;
-  // An idle connection is dropped before its server would: Node's agent honours the server's `Keep-Alive: timeout`.
-  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 64 });
+  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 64, timeout: IDLE_LIMIT_MS });
 
   /** `host`: for the Host header, when it differs from the address. */
   constructor(options: { readonly origin: string; readonly host?: string | undefined; readonly clock: Clock }) {

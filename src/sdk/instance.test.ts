@@ -1,0 +1,387 @@
+import { request as open } from "node:http";
+import { afterEach, expect, test, vi } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import { VirtualClock } from "../kernel/virtual-clock.ts";
+import { callAnswerSchema, healthSchema, identitySchema, obligationsSchema, protocolErrorSchema } from "../model/protocol.ts";
+import { createInstance, type InstanceOptions, type RelevoInstance } from "./index.ts";
+
+interface Started {
+  readonly instance: RelevoInstance;
+  readonly clock: VirtualClock;
+  readonly base: string;
+  readonly reports: string[];
+}
+
+const running: RelevoInstance[] = [];
+afterEach(async () => {
+  for (const instance of running.splice(0)) await instance.stop();
+});
+
+async function start(options: Partial<InstanceOptions> = {}): Promise<Started> {
+  const clock = new VirtualClock();
+  const reports: string[] = [];
+  const instance = createInstance({
+    handler: (_request, response) => response.end("hello"),
+    env: { HOST: "127.0.0.1", PORT: "0", RELEVO_INSTANCE: "orders-1" },
+    clock,
+    ids: { next: (prefix) => `${prefix}-0123456789` },
+    report: (sentence) => reports.push(sentence),
+    ...options,
+  });
+  running.push(instance);
+  const { host, port } = await instance.listen();
+  return { instance, clock, base: `http://${host}:${port}`, reports };
+}
+
+async function read(base: string, what: string): Promise<unknown> {
+  return (await fetch(`${base}/relevo/v1/${what}`)).json();
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+async function call(base: string, name: string, step: string, body: unknown = { bootId: "boot-0123456789" }): Promise<Answer> {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  const response = await fetch(`${base}/relevo/v1/${name}`, { method: "POST", headers: { "idempotency-key": step }, body: text });
+  return { status: response.status, body: await response.json() };
+}
+
+function codeOf(answer: Answer): string {
+  return `${answer.status} ${protocolErrorSchema.parse(answer.body).error.code}`;
+}
+
+test("an instance tells who it is, how it is and what it owes, as the schemas say", async () => {
+  const { base } = await start();
+
+  expect(identitySchema.parse(await read(base, "identity"))).toEqual({
+    protocol: "relevo/v1",
+    instance: "orders-1",
+    bootId: "boot-0123456789",
+    state: "starting",
+    admittedBy: null,
+  });
+  expect(healthSchema.parse(await read(base, "health"))).toEqual({ ok: true, bootId: "boot-0123456789", reason: null });
+  expect(obligationsSchema.parse(await read(base, "obligations"))).toEqual({
+    bootId: "boot-0123456789",
+    requests: 0,
+    upgraded: 0,
+    transactions: 0,
+  });
+});
+
+test("prepare, admit, drain and close lead through the states, and identity names the step that admitted", async () => {
+  const { base } = await start();
+  const states: unknown[] = [];
+  for (const name of ["prepare", "admit", "drain", "close"])
+    states.push(callAnswerSchema.parse((await call(base, name, `step-${name}`)).body));
+
+  expect(states).toEqual([
+    { bootId: "boot-0123456789", step: "step-prepare", state: "ready" },
+    { bootId: "boot-0123456789", step: "step-admit", state: "admitted" },
+    { bootId: "boot-0123456789", step: "step-drain", state: "draining" },
+    { bootId: "boot-0123456789", step: "step-close", state: "closed" },
+  ]);
+  expect(await read(base, "identity")).toMatchObject({ state: "closed", admittedBy: "step-admit" });
+});
+
+test("a call that means another process is refused and changes nothing (D13)", async () => {
+  const { base, instance } = await start();
+
+  expect(codeOf(await call(base, "admit", "step-1", { bootId: "boot-former" }))).toBe("409 boot_id_mismatch");
+  expect(instance.identity()).toMatchObject({ state: "starting", admittedBy: null });
+});
+
+test("the same step gets its first answer again, and its hook runs once, also when both come at once (D13)", async () => {
+  const gate = Promise.withResolvers<void>();
+  const onPrepare = vi.fn(() => gate.promise);
+  const { base } = await start({ onPrepare });
+
+  const both = [call(base, "prepare", "step-1"), call(base, "prepare", "step-1")];
+  await expect.poll(() => onPrepare.mock.calls.length).toBe(1);
+  gate.resolve();
+  const answers = await Promise.all(both);
+  await call(base, "admit", "step-2");
+  const replayed = await call(base, "prepare", "step-1");
+
+  expect(answers[1]).toEqual(answers[0]);
+  expect(replayed).toEqual(answers[0]);
+  expect(onPrepare).toHaveBeenCalledTimes(1);
+});
+
+test("the same step with another call is a conflict, and a call without a step is refused", async () => {
+  const { base } = await start();
+  await call(base, "prepare", "step-1");
+
+  expect(codeOf(await call(base, "drain", "step-1"))).toBe("409 step_conflict");
+  expect(codeOf(await call(base, "drain", "x".repeat(257)))).toBe("400 idempotency_key_invalid");
+});
+
+test("a step whose hook failed can be tried again", async () => {
+  const onPrepare = vi.fn().mockRejectedValueOnce(new Error("cache not warm")).mockResolvedValue(undefined);
+  const { base } = await start({ onPrepare });
+
+  expect(codeOf(await call(base, "prepare", "step-1"))).toBe("500 call_failed");
+  expect((await call(base, "prepare", "step-1")).status).toBe(200);
+});
+
+test("what drains is not admitted any more", async () => {
+  const { base } = await start();
+  await call(base, "drain", "step-1");
+
+  expect(codeOf(await call(base, "admit", "step-2"))).toBe("409 wrong_state");
+});
+
+test("unknown calls, wrong methods and large bodies get explicit errors, and the next call is answered", async () => {
+  const { base } = await start();
+
+  expect(codeOf(await call(base, "explode", "s"))).toBe("404 unknown_call");
+  expect((await fetch(`${base}/relevo/v1/admit`)).status).toBe(405);
+  expect(codeOf(await call(base, "admit", "s", "x".repeat(10_000)))).toBe("413 body_too_large");
+  expect(codeOf(await call(base, "admit", "s", "{"))).toBe("400 body_not_json");
+  expect((await call(base, "admit", "s")).status).toBe(200);
+});
+
+test("health names the first check that fails, and one that hangs fails in time", async () => {
+  let answer: boolean | string | Promise<boolean> = true;
+  const { base, clock } = await start({ health: { disk: () => true, database: () => answer } });
+  expect((await fetch(`${base}/relevo/v1/health`)).status).toBe(200);
+
+  answer = "no connection";
+  expect(await read(base, "health")).toEqual({ ok: false, bootId: "boot-0123456789", reason: "database: no connection" });
+
+  answer = new Promise<boolean>(() => undefined);
+  const hanging = fetch(`${base}/relevo/v1/health`);
+  await expect.poll(() => clock.pendingTimers).toBe(1);
+  await clock.advance(1_000);
+  const response = await hanging;
+  expect([response.status, await response.json()]).toEqual([
+    503,
+    { ok: false, bootId: "boot-0123456789", reason: "database: no answer within 1000 ms" },
+  ]);
+});
+
+test("a draining instance is still healthy, a closed one is not", async () => {
+  const { base } = await start();
+  await call(base, "drain", "step-1");
+  expect((await fetch(`${base}/relevo/v1/health`)).status).toBe(200);
+
+  await call(base, "close", "step-2");
+  expect(await read(base, "health")).toEqual({ ok: false, bootId: "boot-0123456789", reason: "closed" });
+});
+
+test("requests in flight are obligations until their answer is over, also when their client leaves", async () => {
+  const answers: (() => void)[] = [];
+  const { base, instance } = await start({ handler: (_request, response) => answers.push(() => response.end("done")) });
+  const left = new AbortController();
+  const first = fetch(base);
+  const second = fetch(base, { signal: left.signal });
+  await expect.poll(() => instance.obligations().requests).toBe(2);
+
+  left.abort();
+  await expect(second).rejects.toThrow();
+  await expect.poll(() => instance.obligations().requests).toBe(1);
+  const idle = instance.whenIdle();
+  for (const answer of answers) answer();
+
+  expect(await (await first).text()).toBe("done");
+  await idle;
+  expect(instance.obligations().requests).toBe(0);
+});
+
+test("after close the door is shut: not taken, while what is in flight goes on", async () => {
+  const gate = Promise.withResolvers<void>();
+  const { base, instance } = await start({ handler: (_request, response) => void gate.promise.then(() => response.end("done")) });
+  const inFlight = fetch(base);
+  await expect.poll(() => instance.obligations().requests).toBe(1);
+
+  await call(base, "close", "step-1");
+  const refused = await fetch(base, { method: "POST", body: "x".repeat(100_000) });
+  gate.resolve();
+
+  expect([refused.status, refused.headers.get("relevo-not-taken"), refused.headers.get("connection")]).toEqual([503, "1", "close"]);
+  expect(await (await inFlight).text()).toBe("done");
+  expect(instance.obligations().requests).toBe(0);
+});
+
+test("transactions are obligations until they end or are not used for their time", async () => {
+  const expired: string[] = [];
+  const { base, instance, clock } = await start({
+    handler: (request, response) => {
+      const [, action, id] = (request.url ?? "").split("/");
+      if (action === "begin") instance.transactions.begin(id ?? "", 9_500, response, () => expired.push(id ?? ""));
+      if (action === "touch") instance.transactions.touch(id ?? "");
+      if (action === "end") instance.transactions.end(id ?? "", response);
+      response.end();
+    },
+  });
+  const session = async (path: string): Promise<string | null> => (await fetch(`${base}${path}`)).headers.get("relevo-session");
+
+  expect(await session("/begin/a")).toBe("begin; ttl=10");
+  expect(await session("/begin/b")).toBe("begin; ttl=10");
+  await clock.advance(9_000);
+  expect(await session("/touch/b")).toBe(null);
+  await clock.advance(1_000);
+  expect(instance.obligations().transactions).toBe(1);
+  expect(expired).toEqual(["a"]);
+  expect(await session("/end/b")).toBe("end");
+  expect(instance.obligations().transactions).toBe(0);
+  expect(instance.transactions.touch("b")).toBe(false);
+});
+
+interface Live extends Started {
+  /** Lets the server acknowledge what it received. */
+  readonly acknowledge: () => void;
+}
+
+/** A server whose messages are acknowledged when the test says so. */
+async function startLive(options: Partial<InstanceOptions> = {}): Promise<Live> {
+  const wss = new WebSocketServer({ noServer: true });
+  const acknowledged = Promise.withResolvers<void>();
+  const started: Started = await start({
+    onUpgrade: (request, socket, head) =>
+      wss.handleUpgrade(request, socket, head, (ws) => {
+        const pending: Promise<void>[] = [];
+        ws.on("message", (data) => pending.push(acknowledged.promise.then(() => ws.send(`ack ${String(data)}`))));
+        started.instance.registerWebSocket(socket, ws, { beforeClose: async () => void (await Promise.all(pending)) });
+      }),
+    ...options,
+  });
+  return { ...started, acknowledge: () => acknowledged.resolve() };
+}
+
+interface Peer {
+  readonly ws: WebSocket;
+  readonly log: string[];
+}
+
+async function connectTo({ base, instance }: Started): Promise<Peer> {
+  const before = instance.obligations().upgraded;
+  const ws = new WebSocket(base.replace("http", "ws"));
+  const log: string[] = [];
+  ws.on("message", (data) => log.push(String(data)));
+  ws.on("close", (code) => log.push(`closed ${code}`));
+  await new Promise((resolve, reject) => ws.once("open", resolve).once("error", reject));
+  expect(instance.obligations().upgraded).toBe(before + 1);
+  return { ws, log };
+}
+
+/** A pong comes back once all that was sent before the ping has arrived. */
+async function arrived(ws: WebSocket): Promise<void> {
+  const pong = new Promise<void>((resolve) => ws.once("pong", () => resolve()));
+  ws.ping();
+  await pong;
+}
+
+test("a WebSocket that outlives a drain's deadline is closed with 1012 shortly before, after its messages were acknowledged (S4)", async () => {
+  const live = await startLive();
+  const { ws, log } = await connectTo(live);
+  ws.send("m1");
+  await arrived(ws);
+
+  await live.instance.perform("drain", "step-1", live.clock.now() + 20_000);
+  await live.clock.advance(17_999);
+  expect(log).toEqual([]);
+  await live.clock.advance(1);
+  live.acknowledge();
+  await expect.poll(() => log).toEqual(["ack m1", "closed 1012"]);
+  expect(live.instance.obligations().upgraded).toBe(0);
+  expect(live.reports).toEqual([]);
+});
+
+test("a drain without a deadline closes nothing (D5)", async () => {
+  const live = await startLive();
+  const { ws, log } = await connectTo(live);
+
+  await live.instance.perform("drain", "step-1", null);
+  await live.clock.advance(7 * 24 * 3_600_000);
+  expect([log, live.instance.obligations().upgraded]).toEqual([[], 1]);
+
+  ws.close(1000);
+  await live.instance.whenIdle();
+});
+
+test("a later drain brings the deadline forward and never moves it back", async () => {
+  const { instance, clock } = await start();
+  const now = clock.now();
+  const seen: (number | null)[] = [];
+  for (const deadline of [null, now + 60_000, now + 120_000, now + 20_000, null]) {
+    await instance.perform("drain", "step", deadline);
+    seen.push(instance.deadline === null ? null : instance.deadline - now);
+  }
+
+  expect(seen).toEqual([null, 60_000, 60_000, 20_000, 20_000]);
+});
+
+test("messages that are never acknowledged do not hold the close up beyond half of the margin", async () => {
+  const live = await startLive({ closeMarginMs: 1_000 });
+  const { ws, log } = await connectTo(live);
+  ws.send("m1");
+  await arrived(ws);
+  await live.instance.perform("drain", "step-1", live.clock.now() + 5_000);
+
+  await live.clock.advance(4_500);
+
+  await expect.poll(() => log).toEqual(["closed 1012"]);
+  expect(live.reports).toEqual(["beforeClose took longer than 500 ms; the connection is closed all the same"]);
+});
+
+test("a peer that does not answer the close is cut before the deadline", async () => {
+  const live = await startLive();
+  const { ws, log } = await connectTo(live);
+  ws.pause(); // it reads no close frame, so it never answers
+  await live.instance.perform("drain", "step-1", live.clock.now() + 5_000);
+
+  await live.clock.advance(3_000);
+  expect(live.instance.obligations().upgraded).toBe(1);
+  await live.clock.advance(500);
+  await expect.poll(() => live.instance.obligations().upgraded).toBe(0);
+  ws.resume();
+  await expect.poll(() => log.length).toBe(1);
+});
+
+test("a WebSocket that was never registered gets the close frame all the same", async () => {
+  const wss = new WebSocketServer({ noServer: true });
+  const started = await start({ onUpgrade: (request, socket, head) => wss.handleUpgrade(request, socket, head, () => undefined) });
+  const { log } = await connectTo(started);
+  await started.instance.perform("drain", "step-1", started.clock.now() + 5_000);
+  await started.clock.advance(3_000);
+
+  await expect.poll(() => log).toEqual(["closed 1012"]);
+});
+
+test("after close an upgrade is refused as not taken", async () => {
+  const live = await startLive();
+  await live.instance.perform("close", "step-1", null);
+  const ws = new WebSocket(live.base.replace("http", "ws"));
+  const head = await new Promise((resolve) => {
+    ws.on("error", () => undefined);
+    ws.on("unexpected-response", (_request, response) => {
+      resolve([response.statusCode, response.headers["relevo-not-taken"]]);
+      response.destroy();
+    });
+  });
+
+  expect(head).toEqual([503, "1"]);
+});
+
+test("without an upgrade listener a request that offers an upgrade is an ordinary one", async () => {
+  const { base } = await start();
+  const status = await new Promise((resolve) => {
+    open(base, { headers: { connection: "upgrade", upgrade: "h2c" } }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).end();
+  });
+
+  expect(status).toBe(200);
+});
+
+test("the environment is read when the instance is made, and a PORT that is none is refused", () => {
+  const handler = (): void => undefined;
+  expect(createInstance({ handler, env: { POD_NAME: "orders-7" } }).name).toBe("orders-7");
+  expect(() => createInstance({ handler, env: { PORT: "eighty" } })).toThrow(
+    expect.objectContaining({ code: "port_invalid", found: "eighty" }),
+  );
+});
