@@ -420,6 +420,11 @@ export function kindKey(type: Pick<ResourceType, "group" | "version" | "plural">
   return `${type.group}/${type.version}/${type.plural}`;
 }
 
+/** The same kind, whatever the version. */
+export function isType(kind: Pick<ResourceType, "group" | "plural">, type: Pick<ResourceType, "group" | "plural">): boolean {
+  return kind.plural === type.plural && kind.group === type.group;
+}
+
 /** The kinds of one cluster: those of the table, and those that users add by a CustomResourceDefinition. */
 export class KindRegistry {
   readonly #byKey = new Map<string, KindSpec>();

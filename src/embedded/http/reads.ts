@@ -2,7 +2,7 @@
 import type { KubeObject } from "../../kube/api.ts";
 import { apiVersionOf } from "../../kube/resources.ts";
 import type { KindSpec } from "../kinds.ts";
-import type { StoreListOptions } from "../store/object-store.ts";
+import type { StoreListOptions } from "../store/object-lists.ts";
 import { sendJson } from "./answer.ts";
 import { type ApiContext, type Exchange, textOf, wholeNumber } from "./context.ts";
 import { type IncludeObject, isTableWanted, tableOf } from "./table.ts";

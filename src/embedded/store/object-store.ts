@@ -13,44 +13,41 @@ import type { Ids } from "../../kernel/ids.ts";
 import {
   type DeleteOptions,
   KubeApiError,
-  type KubeList,
   type KubeObject,
   type KubeObjectDraft,
-  type ListOptions,
   type ObjectRef,
-  type Preconditions,
   type ResourceType,
   type WatchEvent,
   type WatchOptions,
 } from "../../kube/api.ts";
-import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PRIORITY_CLASSES, apiVersionOf } from "../../kube/resources.ts";
-import { KindRegistry, type KindSpec, kindKey } from "../kinds.ts";
-import { applyDefaults, changeProblems, kindProblems, metadataProblems, microTimeProblem } from "./admission.ts";
+import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, PRIORITY_CLASSES } from "../../kube/resources.ts";
+import { isType, KindRegistry, type KindSpec, kindKey } from "../kinds.ts";
+import { changeProblems, kindProblems, metadataProblems, microTimeProblem } from "./admission.ts";
 import {
   alreadyExists,
   badRequest,
-  conflict,
   expired,
   type FieldProblem,
   forbidden,
   invalid,
-  modified,
   notFound,
   storeFull,
-  tooLargeResourceVersion,
   tooManyRequests,
 } from "./api-errors.ts";
 import { Collection } from "./collection.ts";
-import { establish, kindsOfDefinition } from "./custom-kinds.ts";
+import { kindsOfDefinition } from "./custom-kinds.ts";
 import { formatSeconds, isReleased, planDeletion } from "./deletion.ts";
-import { equalJson, isJsonObject, type JsonObject, NotJsonError, sealJson, valueAt } from "./json.ts";
-import { ListPages, formatToken, parseToken } from "./list-pages.ts";
+import type { StoreEvent } from "./event-window.ts";
+import { equalJson, type JsonObject, NotJsonError, sealJson, valueAt } from "./json.ts";
+import { checkAddress, checkPreconditions, identityOf, nameFor, namespaceFor, newObject } from "./new-object.ts";
 import { nextState, type UpdatedPart } from "./next-state.ts";
-import { parseFieldSelector, parseLabelSelector } from "./selectors.ts";
+import { ObjectLists, parseVersion, scopeOf, type StoreList, type StoreListOptions } from "./object-lists.ts";
 import { covers, offer, type Watcher } from "./watch-index.ts";
 
 /** What is wrong with an object of a kind, by its schema; empty when it is well. */
 export type Validator = (object: KubeObject) => readonly FieldProblem[];
+
+export type Journal = (kind: KindSpec, event: StoreEvent) => void;
 
 export interface ObjectStoreOptions {
   readonly clock: Clock;
@@ -58,7 +55,10 @@ export interface ObjectStoreOptions {
   readonly kinds?: KindRegistry;
   /** By `kindKey`: `relevo.dev/v1alpha1/pools`. */
   readonly validators?: Readonly<Record<string, Validator>>;
-  /** Give a restarted cluster a higher one than the last had, so that old watches see 410 and not silence. */
+  /**
+   * Give a restarted cluster a higher one than the last had, so that old watches see 410 and not silence. The wall time in milliseconds will do, as
+   * long as a cluster makes fewer than 1,000 writes a second over its life.
+   */
   readonly firstResourceVersion?: number;
   /** Events kept per kind. */
   readonly windowSize?: number;
@@ -73,15 +73,6 @@ export interface WriteOptions {
   readonly dryRun?: boolean | undefined;
   /** Who applied which fields, after a server-side apply. */
   readonly managedFields?: readonly unknown[] | undefined;
-}
-
-export interface StoreListOptions extends ListOptions {
-  readonly resourceVersionMatch?: "Exact" | "NotOlderThan" | undefined;
-}
-
-export interface StoreList extends KubeList {
-  /** How many follow on later pages; absent when there is a selector. */
-  readonly remaining?: number | undefined;
 }
 
 export interface StoreWatch {
@@ -99,8 +90,6 @@ const WINDOW_SIZE = 5_000;
 const OBJECTS_MAX = 200_000;
 const WATCHERS_MAX = 10_000;
 const NAME_ATTEMPTS = 8;
-const GENERATED_SUFFIX_LENGTH = 5;
-const GENERATED_BASE_MAX = 58;
 
 export class ObjectStore {
   readonly clock: Clock;
@@ -108,7 +97,7 @@ export class ObjectStore {
   readonly #ids: Ids;
   readonly #validators: Map<string, Validator>;
   readonly #collections = new Map<string, Collection>();
-  readonly #pages: ListPages;
+  readonly #lists: ObjectLists;
   readonly #windowSize: number;
   readonly #objectsMax: number;
   readonly #watchersMax: number;
@@ -119,6 +108,7 @@ export class ObjectStore {
   /** Watches from below it are too old. */
   readonly #beginning: number;
   #revision: number;
+  #journal: Journal | undefined;
   #objects = 0;
   #watchers = 0;
 
@@ -127,7 +117,7 @@ export class ObjectStore {
     this.kinds = options.kinds ?? new KindRegistry();
     this.#ids = options.ids;
     this.#validators = new Map(Object.entries(options.validators ?? {}));
-    this.#pages = new ListPages(options.clock);
+    this.#lists = new ObjectLists(options.clock);
     this.#windowSize = options.windowSize ?? WINDOW_SIZE;
     this.#objectsMax = options.objectsMax ?? OBJECTS_MAX;
     this.#watchersMax = options.watchersMax ?? WATCHERS_MAX;
@@ -153,6 +143,11 @@ export class ObjectStore {
     this.#validators.set(key, validator);
   }
 
+  /** Called with every change before it is made; what it throws refuses the write, and nothing has changed. */
+  journalWith(journal: Journal): void {
+    this.#journal = journal;
+  }
+
   find(ref: ObjectRef): KubeObject | undefined {
     const collection = this.#collection(ref.type);
     return collection.find(collection.kind.namespaced ? ref.namespace : undefined, ref.name);
@@ -165,73 +160,7 @@ export class ObjectStore {
   }
 
   list(type: ResourceType, options: StoreListOptions = {}): StoreList {
-    const collection = this.#collection(type);
-    if (options.continue !== undefined && options.continue !== "") return this.#continued(collection, options);
-    this.#checkVersion(collection, options);
-    const items = this.#select(collection, options);
-    const limit = options.resourceVersion === "0" ? 0 : (options.limit ?? 0);
-    if (limit <= 0 || items.length <= limit) return { resourceVersion: String(this.#revision), items };
-    return this.#page(this.#pages.begin(this.#revision, items), this.#revision, items, 0, options);
-  }
-
-  #select(collection: Collection, options: ListOptions): readonly KubeObject[] {
-    const scope = this.#scope(collection.kind, options);
-    const items: KubeObject[] = [];
-    for (const object of collection.inOrder(scope.namespace)) if (covers(scope, object)) items.push(object);
-    return items;
-  }
-
-  #scope(kind: KindSpec, options: Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector">): Omit<Watcher, "sink"> {
-    return {
-      namespace: kind.namespaced && options.namespace !== "" ? options.namespace : undefined,
-      labels: parseLabelSelector(options.labelSelector),
-      fields: parseFieldSelector(options.fieldSelector, ["metadata.name", "metadata.namespace", ...kind.selectableFields]),
-    };
-  }
-
-  #checkVersion(collection: Collection, { resourceVersion, resourceVersionMatch }: StoreListOptions): void {
-    if (resourceVersion === undefined || resourceVersion === "" || resourceVersion === "0") return;
-    const asked = parseVersion(resourceVersion);
-    if (asked > this.#revision) throw tooLargeResourceVersion(asked, this.#revision);
-    if (resourceVersionMatch === "Exact" && asked < collection.changedAt)
-      throw expired(`The resourceVersion for the provided list is too old: ${asked}`);
-  }
-
-  #continued(collection: Collection, options: StoreListOptions): StoreList {
-    if (options.resourceVersion !== undefined && options.resourceVersion !== "" && options.resourceVersion !== "0") {
-      throw badRequest("specifying resource version is not allowed when using continue");
-    }
-    const token = parseToken(options.continue ?? "");
-    if (token.snapshot === 0) return this.#rest(collection, token.after, options);
-    const snapshot = this.#pages.find(token.snapshot);
-    if (snapshot) return this.#page(token.snapshot, snapshot.revision, snapshot.items, token.offset, options);
-    throw expired(
-      "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results.",
-      formatToken({ ...token, snapshot: 0, offset: 0 }),
-    );
-  }
-
-  /** What follows after a key at the current version: for who goes on although the snapshot is gone. */
-  #rest(collection: Collection, after: string, options: StoreListOptions): StoreList {
-    const items = this.#select(collection, options).filter((object) => orderKey(object) > after);
-    const limit = options.limit ?? 0;
-    if (limit <= 0 || items.length <= limit) return { resourceVersion: String(this.#revision), items };
-    return this.#page(this.#pages.begin(this.#revision, items), this.#revision, items, 0, options);
-  }
-
-  #page(snapshot: number, revision: number, all: readonly KubeObject[], offset: number, options: StoreListOptions): StoreList {
-    const limit = options.limit ?? 0;
-    const end = limit <= 0 ? all.length : Math.min(all.length, offset + limit);
-    const items = all.slice(offset, end);
-    const last = items.at(-1);
-    if (end >= all.length || last === undefined) return { resourceVersion: String(revision), items };
-    const selected = (options.labelSelector ?? "") !== "" || (options.fieldSelector ?? "") !== "";
-    return {
-      resourceVersion: String(revision),
-      items,
-      continue: formatToken({ snapshot, offset: end, after: orderKey(last) }),
-      ...(selected ? {} : { remaining: all.length - end }),
-    };
+    return this.#lists.read(this.#collection(type), this.#revision, options);
   }
 
   /**
@@ -240,7 +169,7 @@ export class ObjectStore {
    */
   watch(type: ResourceType, options: WatchOptions, sink: (event: WatchEvent) => void): StoreWatch {
     const collection = this.#collection(type);
-    const watcher: Watcher = { ...this.#scope(collection.kind, options), sink };
+    const watcher: Watcher = { ...scopeOf(collection.kind, options), sink };
     if (this.#watchers >= this.#watchersMax)
       throw tooManyRequests(`the embedded cluster serves at most ${this.#watchersMax} watches at once`, { retryAfterSeconds: 1 });
     if (options.resourceVersion === "" || options.resourceVersion === "0") {
@@ -274,106 +203,62 @@ export class ObjectStore {
   create(type: ResourceType, draft: KubeObjectDraft, options: WriteOptions & { readonly namespace?: string | undefined } = {}): KubeObject {
     const collection = this.#collection(type);
     const { kind } = collection;
-    const namespace = this.#namespaceOf(kind, draft, options.namespace);
+    const namespace = namespaceFor(kind, draft, options.namespace);
     checkAddress(kind, draft);
     if (draft.metadata.resourceVersion !== undefined && draft.metadata.resourceVersion !== "") {
       throw badRequest("resourceVersion should not be set on objects to be created");
     }
-    const name =
-      draft.metadata.name !== undefined && draft.metadata.name !== ""
-        ? draft.metadata.name
-        : this.#generateName(collection, draft, namespace);
+    const name = this.#freeName(collection, draft, namespace);
     if (namespace !== undefined) this.#checkNamespace(kind, namespace, name);
-    if (collection.find(namespace, name)) throw alreadyExists(kind, name);
-    const object = this.#newObject(kind, draft, name, namespace, options.managedFields);
+    const at = formatSeconds(this.clock.now());
+    const born = newObject(kind, draft, { name, namespace, uid: this.#ids.next("uid"), at, managedFields: options.managedFields });
+    const object = isType(kind, PODS) ? this.#withPriority(born) : born;
     this.#validate(kind, object);
     if (options.dryRun) return seal(object);
+    return this.#add(collection, object);
+  }
+
+  /** Puts back an object that was saved: its uid, generation and times stay; only the resourceVersion is new. */
+  restore(type: ResourceType, object: KubeObject): KubeObject {
+    const collection = this.#collection(type);
+    const { namespace, name } = object.metadata;
+    if (collection.find(namespace, name)) throw alreadyExists(collection.kind, name);
+    if (namespace !== undefined) this.#checkNamespace(collection.kind, namespace, name);
+    return this.#add(collection, object);
+  }
+
+  #add(collection: Collection, object: KubeObject): KubeObject {
     if (this.#objects >= this.#objectsMax) throw storeFull(this.#objectsMax);
     const created = this.#commit(collection, "ADDED", object, undefined);
     this.#afterCreate(collection, created);
     return created;
   }
 
-  #newObject(
-    kind: KindSpec,
-    draft: KubeObjectDraft,
-    name: string,
-    namespace: string | undefined,
-    managedFields?: readonly unknown[],
-  ): KubeObject {
-    const { labels, annotations, finalizers, ownerReferences, generateName } = draft.metadata;
-    const object: Record<string, unknown> = {
-      ...draft,
-      apiVersion: apiVersionOf(kind),
-      kind: kind.kind,
-      metadata: {
-        name,
-        ...(namespace === undefined ? {} : { namespace }),
-        ...(generateName === undefined ? {} : { generateName }),
-        uid: this.#ids.next("uid"),
-        resourceVersion: "",
-        ...(kind.hasGeneration ? { generation: 1 } : {}),
-        creationTimestamp: formatSeconds(this.clock.now()),
-        ...(isEmpty(labels) ? {} : { labels }),
-        ...(isEmpty(annotations) ? {} : { annotations }),
-        ...(isEmpty(finalizers) ? {} : { finalizers }),
-        ...(isEmpty(ownerReferences) ? {} : { ownerReferences }),
-        ...(managedFields === undefined ? {} : { managedFields }),
-      },
-    };
-    if (kind.statusOnCreate === "drop" && kind.subresources.includes("status")) delete object["status"];
-    applyDefaults(object, kind);
-    if (kind.kind === "Pod" && !kind.custom) this.#applyPriority(object);
-    return (kind.kind === CUSTOM_RESOURCE_DEFINITIONS.kind
-      ? establish(object, formatSeconds(this.clock.now()))
-      : object) as unknown as KubeObject;
-  }
-
-  #applyPriority(pod: Record<string, unknown>): void {
-    const name = valueAt(pod, "spec.priorityClassName");
-    if (typeof name !== "string" || name === "") return;
-    const found = this.find({ type: PRIORITY_CLASSES, name });
-    if (!found)
-      throw forbidden(
-        { group: "", plural: "pods", kind: "Pod" },
-        String(valueAt(pod, "metadata.name")),
-        `no PriorityClass with name ${name} was found`,
-      );
-    pod["spec"] = { ...(pod["spec"] as JsonObject), priority: found["value"] };
-  }
-
-  #namespaceOf(kind: KindSpec, draft: KubeObjectDraft, asked: string | undefined): string | undefined {
-    if (!kind.namespaced) return undefined;
-    const namespace = asked ?? draft.metadata.namespace;
-    if (namespace === undefined || namespace === "") throw badRequest("an empty namespace may not be set during creation");
-    if (draft.metadata.namespace !== undefined && draft.metadata.namespace !== "" && draft.metadata.namespace !== namespace) {
-      throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+  #freeName(collection: Collection, draft: KubeObjectDraft, namespace: string | undefined): string {
+    const isGiven = draft.metadata.name !== undefined && draft.metadata.name !== "";
+    for (let attempt = 1; ; attempt += 1) {
+      const name = nameFor(collection.kind, draft, () => this.#ids.next("x"));
+      if (!collection.find(namespace, name)) return name;
+      if (isGiven || attempt === NAME_ATTEMPTS) throw alreadyExists(collection.kind, name);
     }
-    return namespace;
+  }
+
+  #withPriority(pod: KubeObject): KubeObject {
+    const name = valueAt(pod, "spec.priorityClassName");
+    if (typeof name !== "string" || name === "") return pod;
+    const found = this.find({ type: PRIORITY_CLASSES, name });
+    if (!found) throw forbidden(PODS, pod.metadata.name, `no PriorityClass with name ${name} was found`);
+    return { ...pod, spec: { ...(pod["spec"] as JsonObject), priority: found["value"] } };
   }
 
   #checkNamespace(kind: KindSpec, namespace: string, name: string): void {
     const found = this.find({ type: NAMESPACES, name: namespace });
     if (!found) throw notFound(NAMESPACES, namespace);
     if (found.metadata.deletionTimestamp === undefined) return;
-    const sentence = `unable to create new content in namespace ${namespace} because it is being terminated`;
-    throw forbidden(kind, name, sentence, [
-      { reason: "NamespaceTerminating", message: `namespace ${namespace} is being terminated`, field: "metadata.namespace" },
+    const message = `namespace ${namespace} is being terminated`;
+    throw forbidden(kind, name, `unable to create new content in namespace ${namespace} because it is being terminated`, [
+      { reason: "NamespaceTerminating", message, field: "metadata.namespace" },
     ]);
-  }
-
-  #generateName(collection: Collection, draft: KubeObjectDraft, namespace: string | undefined): string {
-    const base = draft.metadata.generateName;
-    if (base === undefined || base === "") {
-      throw invalid(collection.kind, "", [
-        { field: "metadata.name", message: "name or generateName is required", reason: "FieldValueRequired" },
-      ]);
-    }
-    for (let attempt = 1; ; attempt += 1) {
-      const name = base.slice(0, GENERATED_BASE_MAX) + this.#ids.next("x").slice(-GENERATED_SUFFIX_LENGTH);
-      if (!collection.find(namespace, name)) return name;
-      if (attempt === NAME_ATTEMPTS) throw alreadyExists(collection.kind, name);
-    }
   }
 
   /** A change computed from the object's current state; the server's own preconditions are checked on what `change` returns. */
@@ -404,7 +289,7 @@ export class ObjectStore {
     const collection = this.#collection(ref.type);
     const object = this.get(ref);
     checkPreconditions(collection.kind, object, options.preconditions ?? {});
-    if (collection.kind.kind === NAMESPACES.kind && !collection.kind.custom) return this.#deleteNamespace(collection, object, options);
+    if (isType(collection.kind, NAMESPACES)) return this.#deleteNamespace(collection, object, options);
     const deletion = planDeletion(collection.kind, object, options, this.clock.now());
     if (deletion.outcome === "unchanged") return { object, gone: false };
     if (options.dryRun) return { object, gone: deletion.outcome === "gone" };
@@ -454,7 +339,7 @@ export class ObjectStore {
   /** Every watch and every continue token from before is too old afterwards, as when an API server restarts. */
   forgetHistory(): void {
     for (const collection of this.#collections.values()) collection.window.clear();
-    this.#pages.clear();
+    this.#lists.forget();
   }
 
   #validate(kind: KindSpec, object: KubeObject): void {
@@ -484,19 +369,23 @@ export class ObjectStore {
   #commit(collection: Collection, type: "ADDED" | "MODIFIED", object: KubeObject, previous: KubeObject | undefined): KubeObject {
     const revision = this.#revision + 1;
     const stored = seal({ ...object, metadata: { ...object.metadata, resourceVersion: String(revision) } });
+    const event: StoreEvent = { revision, type, object: stored, previous };
+    this.#journal?.(collection.kind, event);
     this.#revision = revision;
     if (type === "ADDED") this.#count(stored, 1);
-    collection.commit({ revision, type, object: stored, previous });
+    collection.commit(event);
     return stored;
   }
 
   #remove(collection: Collection, before: KubeObject, last: KubeObject): KubeObject {
     const revision = this.#revision + 1;
     const object = seal({ ...last, metadata: { ...last.metadata, resourceVersion: String(revision) } });
+    const event: StoreEvent = { revision, type: "DELETED", object, previous: before };
+    this.#journal?.(collection.kind, event);
     this.#revision = revision;
     this.#count(object, -1);
-    collection.commit({ revision, type: "DELETED", object, previous: before });
-    if (collection.kind.kind === CUSTOM_RESOURCE_DEFINITIONS.kind) this.#removeKinds(object);
+    collection.commit(event);
+    if (isType(collection.kind, CUSTOM_RESOURCE_DEFINITIONS)) this.#removeKinds(object);
     if (object.metadata.namespace !== undefined) this.#finishNamespace(object.metadata.namespace);
     return object;
   }
@@ -516,7 +405,7 @@ export class ObjectStore {
       const oldest = collection.oldest();
       if (oldest) this.delete(refOf(collection.kind, oldest));
     }
-    if (collection.kind.kind === CUSTOM_RESOURCE_DEFINITIONS.kind) {
+    if (isType(collection.kind, CUSTOM_RESOURCE_DEFINITIONS)) {
       for (const kind of kindsOfDefinition(created)) if (!this.kinds.find(kind)) this.kinds.add(kind);
     }
   }
@@ -559,52 +448,8 @@ function seal(object: KubeObject): KubeObject {
   }
 }
 
-function isEmpty(value: object | undefined | null): boolean {
-  return value === undefined || value === null || Object.keys(value).length === 0;
-}
-
 export function refOf(type: ResourceType, object: KubeObject): ObjectRef {
   return { type, namespace: object.metadata.namespace, name: object.metadata.name };
-}
-
-function orderKey(object: KubeObject): string {
-  return `${object.metadata.namespace ?? ""}/${object.metadata.name}`;
-}
-
-function parseVersion(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw badRequest(`Invalid value: ${JSON.stringify(text)}: resourceVersion must be a whole number`);
-  return Number(text);
-}
-
-function identityOf(candidate: JsonObject): Preconditions {
-  const metadata = isJsonObject(candidate["metadata"]) ? candidate["metadata"] : {};
-  const { uid, resourceVersion } = metadata;
-  return {
-    uid: typeof uid === "string" && uid !== "" ? uid : undefined,
-    resourceVersion: typeof resourceVersion === "string" && resourceVersion !== "" ? resourceVersion : undefined,
-  };
-}
-
-function checkPreconditions(kind: KindSpec, object: KubeObject, { uid, resourceVersion }: Preconditions): void {
-  if (uid !== undefined && uid !== object.metadata.uid) {
-    throw conflict(
-      kind,
-      object.metadata.name,
-      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${object.metadata.uid}`,
-    );
-  }
-  if (resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion) throw modified(kind, object.metadata.name);
-}
-
-/** A body may leave out kind and apiVersion; what it names must be right. */
-function checkAddress(kind: KindSpec, object: JsonObject): void {
-  const expected = apiVersionOf(kind);
-  if (object["apiVersion"] !== undefined && object["apiVersion"] !== "" && object["apiVersion"] !== expected) {
-    throw badRequest(`the API version in the data (${String(object["apiVersion"])}) does not match the expected API version (${expected})`);
-  }
-  if (object["kind"] !== undefined && object["kind"] !== "" && object["kind"] !== kind.kind) {
-    throw badRequest(`the kind in the data (${String(object["kind"])}) does not match the expected kind (${kind.kind})`);
-  }
 }
 
 function newFinalizers(before: KubeObject, after: KubeObject): readonly FieldProblem[] {

@@ -1,0 +1,101 @@
+/** What the API server makes of an object that is to be created, and the address of any object that is written. Pure. */
+import type { KubeObject, KubeObjectDraft, Preconditions } from "../../kube/api.ts";
+import { apiVersionOf, CUSTOM_RESOURCE_DEFINITIONS } from "../../kube/resources.ts";
+import { isType, type KindSpec } from "../kinds.ts";
+import { applyDefaults } from "./admission.ts";
+import { badRequest, conflict, invalid, modified } from "./api-errors.ts";
+import { establish } from "./custom-kinds.ts";
+import { isJsonObject, type JsonObject } from "./json.ts";
+
+export interface Birth {
+  readonly name: string;
+  readonly namespace: string | undefined;
+  readonly uid: string;
+  /** RFC 3339 in whole seconds. */
+  readonly at: string;
+  readonly managedFields: readonly unknown[] | undefined;
+}
+
+export function newObject(kind: KindSpec, draft: KubeObjectDraft, birth: Birth): KubeObject {
+  const { labels, annotations, finalizers, ownerReferences, generateName } = draft.metadata;
+  const object: Record<string, unknown> = {
+    ...draft,
+    apiVersion: apiVersionOf(kind),
+    kind: kind.kind,
+    metadata: {
+      name: birth.name,
+      ...(birth.namespace === undefined ? {} : { namespace: birth.namespace }),
+      ...(generateName === undefined ? {} : { generateName }),
+      uid: birth.uid,
+      resourceVersion: "",
+      ...(kind.hasGeneration ? { generation: 1 } : {}),
+      creationTimestamp: birth.at,
+      ...(isEmpty(labels) ? {} : { labels }),
+      ...(isEmpty(annotations) ? {} : { annotations }),
+      ...(isEmpty(finalizers) ? {} : { finalizers }),
+      ...(isEmpty(ownerReferences) ? {} : { ownerReferences }),
+      ...(birth.managedFields === undefined ? {} : { managedFields: birth.managedFields }),
+    },
+  };
+  if (kind.statusOnCreate === "drop" && kind.subresources.includes("status")) delete object["status"];
+  applyDefaults(object, kind);
+  return (isType(kind, CUSTOM_RESOURCE_DEFINITIONS) ? establish(object, birth.at) : object) as unknown as KubeObject;
+}
+
+function isEmpty(value: object | undefined | null): boolean {
+  return value === undefined || value === null || Object.keys(value).length === 0;
+}
+
+/** The namespace that a new object goes to: that of the request, else its own. */
+export function namespaceFor(kind: KindSpec, draft: KubeObjectDraft, asked: string | undefined): string | undefined {
+  if (!kind.namespaced) return undefined;
+  const own = draft.metadata.namespace === "" ? undefined : draft.metadata.namespace;
+  const namespace = asked ?? own;
+  if (namespace === undefined || namespace === "") throw badRequest("an empty namespace may not be set during creation");
+  if (own !== undefined && own !== namespace) {
+    throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+  }
+  return namespace;
+}
+
+const GENERATED_SUFFIX_LENGTH = 5;
+const GENERATED_BASE_MAX = 58;
+
+/** The object's own name, or one made of its prefix and the end of a fresh id. */
+export function nameFor(kind: KindSpec, draft: KubeObjectDraft, id: () => string): string {
+  const { name, generateName } = draft.metadata;
+  if (name !== undefined && name !== "") return name;
+  if (generateName !== undefined && generateName !== "")
+    return generateName.slice(0, GENERATED_BASE_MAX) + id().slice(-GENERATED_SUFFIX_LENGTH);
+  throw invalid(kind, "", [{ field: "metadata.name", message: "name or generateName is required", reason: "FieldValueRequired" }]);
+}
+
+/** A body may leave out kind and apiVersion; what it names must be right. */
+export function checkAddress(kind: KindSpec, object: JsonObject): void {
+  const expected = apiVersionOf(kind);
+  if (object["apiVersion"] !== undefined && object["apiVersion"] !== "" && object["apiVersion"] !== expected) {
+    throw badRequest(`the API version in the data (${String(object["apiVersion"])}) does not match the expected API version (${expected})`);
+  }
+  if (object["kind"] !== undefined && object["kind"] !== "" && object["kind"] !== kind.kind) {
+    throw badRequest(`the kind in the data (${String(object["kind"])}) does not match the expected kind (${kind.kind})`);
+  }
+}
+
+/** What a written object says it was computed from. */
+export function identityOf(candidate: JsonObject): Preconditions {
+  const metadata = isJsonObject(candidate["metadata"]) ? candidate["metadata"] : {};
+  const { uid, resourceVersion } = metadata;
+  return {
+    uid: typeof uid === "string" && uid !== "" ? uid : undefined,
+    resourceVersion: typeof resourceVersion === "string" && resourceVersion !== "" ? resourceVersion : undefined,
+  };
+}
+
+/** Throws 409 when the object is another one, or was changed. */
+export function checkPreconditions(kind: KindSpec, object: KubeObject, { uid, resourceVersion }: Preconditions): void {
+  const { name } = object.metadata;
+  if (uid !== undefined && uid !== object.metadata.uid) {
+    throw conflict(kind, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${object.metadata.uid}`);
+  }
+  if (resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion) throw modified(kind, name);
+}
