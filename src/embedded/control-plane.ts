@@ -1,0 +1,52 @@
+/** The controllers and the scheduler over one API, wired and started together. */
+import {
+  DEPLOYMENTS,
+  LEASES,
+  NODE_CLAIMS,
+  NODE_POOLS,
+  NODES,
+  PODS,
+  POD_DISRUPTION_BUDGETS,
+  REPLICA_SETS,
+  STATEFUL_SETS,
+} from "../kube/resources.ts";
+import type { ClusterAccess } from "./controllers/access.ts";
+import { deploymentController } from "./controllers/deployment.ts";
+import { disruptionBudgetController } from "./controllers/disruption-budget.ts";
+import { EventRecorder } from "./controllers/events.ts";
+import { garbageCollectionController } from "./controllers/garbage-collection.ts";
+import { nodeLifecycleController } from "./controllers/node-lifecycle.ts";
+import { podCollectionController } from "./controllers/pod-collection.ts";
+import { replicaSetController } from "./controllers/replica-set.ts";
+import { statefulSetController } from "./controllers/stateful-set.ts";
+import { scheduler } from "./scheduler/scheduler.ts";
+
+export interface ControlPlaneOptions {
+  /** Without a lease renewal for this long a node is unreachable. */
+  readonly leaseGraceMs: number;
+  /** How long pods outlive their Node object. */
+  readonly orphanGraceMs: number;
+  readonly recordEvents: boolean;
+}
+
+export const DEFAULT_CONTROL_PLANE_OPTIONS: ControlPlaneOptions = { leaseGraceMs: 4_000, orphanGraceMs: 1_000, recordEvents: true };
+
+/** Kinds whose objects own others or are owned. */
+const OWNED_TYPES = [PODS, REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, POD_DISRUPTION_BUDGETS, NODES, LEASES, NODE_CLAIMS, NODE_POOLS];
+
+/** Settles when all caches are filled and all loops run; they end with `access.close()`. */
+export async function startControlPlane(access: ClusterAccess, options: ControlPlaneOptions): Promise<void> {
+  const recorder = (component: string): EventRecorder => new EventRecorder(access, component, options.recordEvents);
+  const loops = [
+    deploymentController(access, recorder("deployment-controller")),
+    replicaSetController(access, recorder("replicaset-controller")),
+    statefulSetController(access, recorder("statefulset-controller")),
+    disruptionBudgetController(access),
+    garbageCollectionController(access, OWNED_TYPES),
+    nodeLifecycleController(access, recorder("node-controller"), options),
+    podCollectionController(access, options),
+    scheduler(access, recorder("default-scheduler")),
+  ];
+  await access.whenSynced();
+  for (const loop of loops) loop.start();
+}

@@ -1,0 +1,124 @@
+/**
+ * The machine of one node: a small process that starts, ends and reaps the node's containers. It leads a process group of its own and its containers stay in
+ * it, so one signal to the group takes the whole machine. It imports nothing but Node: how fast a node boots hangs on it.
+ *
+ * When its channel closes, whoever owned the cluster is gone, and the group ends itself.
+ */
+import { spawn, execFile, type ChildProcess } from "node:child_process";
+import { closeSync, copyFileSync, mkdirSync, openSync, readFileSync, readdirSync, statSync, truncateSync } from "node:fs";
+import { dirname } from "node:path";
+import type { FromHelper, StartContainer, ToHelper } from "./helper-protocol.ts";
+
+const LOG_CHECK_MS = 1_000;
+const OUTPUT_MAX = 4_096;
+/** Set in every container's environment: what its processes leave behind is found by it. */
+const MARK = "RELEVO_CONTAINER_ID";
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly logPath: string;
+  readonly maxLogBytes: number;
+}
+
+const containers = new Map<string, Running>();
+
+function send(message: FromHelper): void {
+  process.send?.(message, () => undefined);
+}
+
+function start(message: StartContainer): void {
+  const { id, file, args, cwd, env, logPath, maxLogBytes } = message;
+  let log: number | undefined;
+  try {
+    mkdirSync(dirname(logPath), { recursive: true });
+    log = openSync(logPath, "a");
+    const child = spawn(file, args, { cwd, env: { ...env, [MARK]: id }, stdio: ["ignore", log, log] });
+    let isStarted = false;
+    child.once("spawn", () => {
+      isStarted = true;
+      containers.set(id, { child, logPath, maxLogBytes });
+      send({ kind: "started", id, pid: child.pid ?? 0 });
+    });
+    child.once("error", (error) => {
+      if (!isStarted) send({ kind: "failed", id, message: error.message });
+    });
+    child.once("exit", (code, signal) => {
+      containers.delete(id);
+      endLeftovers(id);
+      send({ kind: "exited", id, code, signal });
+    });
+  } catch (error) {
+    send({ kind: "failed", id, message: error instanceof Error ? error.message : String(error) });
+  } finally {
+    if (log !== undefined) closeSync(log);
+  }
+}
+
+/** A real container takes all its processes with it; here those of the group that carry its mark. Only where there is /proc. */
+function endLeftovers(id: string): void {
+  if (process.platform !== "linux") return;
+  for (const entry of readdirSync("/proc")) {
+    if (!/^\d+$/.test(entry) || Number(entry) === process.pid) continue;
+    try {
+      if (groupOf(entry) !== process.pid) continue;
+      if (readFileSync(`/proc/${entry}/environ`, "latin1").includes(`${MARK}=${id}\0`)) process.kill(Number(entry), "SIGKILL");
+    } catch {
+      // It ended while we looked.
+    }
+  }
+}
+
+function groupOf(pid: string): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
+}
+
+function run(
+  request: number,
+  file: string,
+  args: readonly string[],
+  options: { readonly cwd: string; readonly env: Record<string, string>; readonly timeoutMs: number },
+): void {
+  execFile(
+    file,
+    [...args],
+    { cwd: options.cwd, env: options.env, timeout: options.timeoutMs, killSignal: "SIGKILL", maxBuffer: 1 << 20 },
+    (error, stdout, stderr) => {
+      const code = error === null ? 0 : typeof error.code === "number" ? error.code : -1;
+      send({ kind: "ran", request, code, output: `${stdout}${stderr}${code === -1 ? (error?.message ?? "") : ""}`.slice(0, OUTPUT_MAX) });
+    },
+  );
+}
+
+/** The containers write by themselves, appending; what grew too long is copied once and cut, so the writer never notices. */
+function rotateLogs(): void {
+  for (const { logPath, maxLogBytes } of containers.values()) {
+    try {
+      if (statSync(logPath).size <= maxLogBytes) continue;
+      copyFileSync(logPath, `${logPath}.1`);
+      truncateSync(logPath);
+    } catch {
+      // A log that is gone needs no rotation.
+    }
+  }
+}
+
+process.on("message", (message: ToHelper) => {
+  switch (message.kind) {
+    case "start":
+      return start(message);
+    case "signal":
+      containers.get(message.id)?.child.kill(message.signal);
+      return;
+    case "run":
+      return run(message.request, message.file, message.args, message);
+    case "ping":
+      return send({ kind: "pong", request: message.request });
+    default:
+      return message satisfies never;
+  }
+});
+process.on("disconnect", () => process.kill(-process.pid, "SIGKILL"));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
+setInterval(rotateLogs, LOG_CHECK_MS);
+send({ kind: "ready" });
