@@ -63,6 +63,8 @@ export interface InstanceSnapshot {
   readonly newIncarnation: Incarnation | null;
   /** The controller's own check of the lead's process. */
   readonly health: HealthState;
+  /** A gateway replica's own check of this process fails too: the second witness. */
+  readonly witnessed: boolean;
   /** Set when the process of the record's incarnation is known to be lost, with the witness. */
   readonly lost: "node_lost" | "pod_lost" | "process_unreachable" | "machine_taken" | null;
   /** Over all gateway replicas that report; null while one of them has not reported since the drain was committed. */

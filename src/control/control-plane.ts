@@ -1,0 +1,393 @@
+/** What the HTTP API asks of the controller: reads from the store and the last passes, commands as evidence, steps and freezes. */
+import { draftUncordon } from "../act/draft-step.ts";
+import type { Executor } from "../act/executor.ts";
+import type { Clock, Instant } from "../kernel/clock.ts";
+import { RelevoError } from "../kernel/errors.ts";
+import type { Ids } from "../kernel/ids.ts";
+import { isNotFound, type KubeApi, type KubeObjectDraft } from "../kube/api.ts";
+import type { Informer } from "../kube/informer.ts";
+import { POOLS } from "../kube/resources.ts";
+import { ANNOTATIONS } from "../model/marks.ts";
+import type { GatewayReport, RouteCounts } from "../model/membership.ts";
+import { isLeaving, type Phase } from "../model/phase.ts";
+import { type PoolDocument, poolKey, routeOf } from "../model/pool.ts";
+import type { NoticeDesk } from "../observe/notice-desk.ts";
+import { nodeViews } from "../observe/node-views.ts";
+import type { World } from "../observe/world.ts";
+import type { InstanceSnapshot } from "../plan/snapshot.ts";
+import type {
+  ApplyResult,
+  ControlPlane,
+  CordonState,
+  DrainCommand,
+  Explanation,
+  GatewayReplicaState,
+  InstanceState,
+  NodeState,
+  PlanResult,
+  PoolState,
+  Readiness,
+  RecordQuery,
+} from "../server/control-plane.ts";
+import type { Authority, Freeze, PoolRows, Store } from "../store/port.ts";
+import type { Controller, Pass } from "./controller.ts";
+import type { GatewayRegistry } from "./gateways.ts";
+import type { Journal } from "./journal.ts";
+import type { PoolEntry } from "./pool-informer.ts";
+
+export interface ControlPlaneParts {
+  readonly controller: Controller;
+  readonly executor: Executor;
+  readonly store: Store;
+  readonly kube: KubeApi;
+  readonly world: World;
+  readonly pools: Informer<PoolEntry>;
+  readonly gateways: GatewayRegistry;
+  readonly notices: NoticeDesk;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
+
+export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
+  const { controller, store, gateways, notices, journal } = parts;
+  return {
+    listPools: async () => Promise.all(parts.pools.list().map((entry) => poolState(parts, entry))),
+    findPool: async (pool) => {
+      const entry = entryOf(parts, pool);
+      return entry && poolState(parts, entry);
+    },
+    listInstances: async (query) =>
+      (await fromPools(parts, query, (pool) => store.listInstances(pool, query.limit))).map((record) => instanceState(parts, record)),
+    listEvidence: (query) => fromPools(parts, query, (pool) => store.listEvidence(pool, query.limit)),
+    listSteps: (query) => fromPools(parts, query, (pool) => store.listSteps(pool, query.limit)),
+    listNotices: (limit) => store.listNotices(limit),
+    listCordons: async () => listCordons(parts),
+    listNodes: async () => listNodes(parts),
+    listGateways: () => listGateways(parts),
+    plan: (pool) => plan(parts, pool),
+    explain: (subject) => explain(parts, subject),
+    apply: (document, parsed, options) => apply(parts, document, parsed, options.dryRun),
+    drain: (command) => drain(parts, command),
+    uncordon: (node, by) => uncordon(parts, node, by),
+    freeze: (pool, freeze) => setFreeze(parts, pool, freeze),
+    unfreeze: (pool) => setFreeze(parts, pool, null),
+    receiveNotice: (notice) => notices.receive(notice.source, notice.body),
+    subscribe: (listener) => journal.subscribe(listener),
+    connectGateway: async (replica, send) => {
+      const close = await gateways.join(replica, send);
+      journal.tell({ at: parts.clock.now(), kind: "gateway", pool: null, subject: replica, code: "registered", from: null, reason: null });
+      return { close };
+    },
+    receiveReport: async (report: GatewayReport) => {
+      if (gateways.take(report)) return;
+      throw new RelevoError("replica_unknown", `gateway replica ${report.replica} is not registered`, {
+        class: "conflict",
+        todo: "open its stream first",
+      });
+    },
+    readiness: () => readiness(parts, controller),
+  };
+}
+
+function entryOf({ pools }: ControlPlaneParts, pool: string): PoolEntry | undefined {
+  return pools.list().find(({ key }) => key === pool);
+}
+
+function getEntry(parts: ControlPlaneParts, pool: string): PoolEntry {
+  const entry = entryOf(parts, pool);
+  if (entry) return entry;
+  const known = parts.pools.list().map(({ key }) => key);
+  throw new RelevoError("pool_not_found", `there is no pool ${pool}`, {
+    found: pool,
+    allowed: known.length > 0 ? known.join(", ") : "no pool yet: apply one first",
+  });
+}
+
+async function fromPools<T>(
+  parts: ControlPlaneParts,
+  query: RecordQuery,
+  read: (pool: string) => Promise<readonly T[]>,
+): Promise<readonly T[]> {
+  const pools = query.pool === undefined ? await parts.store.listPools() : [query.pool];
+  return (await Promise.all(pools.map(read))).flat().slice(0, query.limit);
+}
+
+async function poolState(parts: ControlPlaneParts, entry: PoolEntry): Promise<PoolState> {
+  const rows = await parts.store.readPool(entry.key);
+  const losses = await parts.store.countLosses(entry.key);
+  const phases: Partial<Record<Phase, number>> = {};
+  for (const { phase } of rows?.instances ?? []) phases[phase] = (phases[phase] ?? 0) + 1;
+  return {
+    pool: entry.key,
+    document: entry.document,
+    resourceVersion: entry.resourceVersion,
+    authorityEpoch: rows?.authorityEpoch ?? ("0.0" as PoolRows["authorityEpoch"]),
+    owner: rows?.owner ?? null,
+    generation: rows?.generation ?? ("0.0" as PoolRows["generation"]),
+    serving: phases.serving ?? 0,
+    phases,
+    freeze: rows?.freeze ?? null,
+    reasons: rows?.reasons ?? [],
+    losses,
+    heldSteps: rows?.openSteps.filter(({ state }) => state === "held").length ?? 0,
+    traffic: trafficOf(parts, routeOf(entry.document)),
+  };
+}
+
+function trafficOf({ gateways }: ControlPlaneParts, route: string): RouteCounts | null {
+  const counts = gateways
+    .views()
+    .flatMap(({ report }) => report?.routes.filter((each) => each.route === route).map((each) => each.counts) ?? []);
+  if (counts.length === 0) return null;
+  const sum = (of: (each: RouteCounts) => number) => counts.reduce((total, each) => total + of(each), 0);
+  return {
+    accepted: sum((each) => each.accepted),
+    completed: sum((each) => each.completed),
+    inFlight: sum((each) => each.inFlight),
+    queued: sum((each) => each.queued),
+    rejected: sum((each) => each.rejected),
+    cut: sum((each) => each.cut),
+    retried: sum((each) => each.retried),
+  };
+}
+
+function instanceState({ controller }: ControlPlaneParts, record: InstanceState["record"]): InstanceState {
+  const seen = seenInstance(controller.lastPass(record.pool), record.id);
+  return { record, obligations: seen?.obligations ?? null, health: seen?.health.state ?? "unknown" };
+}
+
+function seenInstance(pass: Pass | undefined, instance: string): InstanceSnapshot | undefined {
+  return pass?.snapshot.instances.find(({ record }) => record.id === instance);
+}
+
+function listCordons({ world }: ControlPlaneParts): readonly CordonState[] {
+  return world.nodes.list().flatMap(({ metadata, spec }) => {
+    const step = metadata.annotations[ANNOTATIONS.cordonedBy];
+    if (step === undefined || !spec.unschedulable) return [];
+    return [
+      { node: metadata.name, nodeUid: metadata.uid, step, evidence: metadata.annotations[ANNOTATIONS.cordonedFor] ?? null, at: null },
+    ];
+  });
+}
+
+function listNodes({ world, notices, clock }: ControlPlaneParts): readonly NodeState[] {
+  const view = nodeViews({ world, noticed: notices.findings(), now: clock.now() });
+  return world.nodes.list().flatMap((node) => {
+    const seen = view(node.metadata.name);
+    if (!seen) return [];
+    const instances = world.pods.byIndex("node", seen.name).flatMap(({ metadata }) => metadata.labels["relevo.dev/instance"] ?? []);
+    return [
+      {
+        name: seen.name,
+        uid: seen.uid,
+        zone: node.metadata.labels["topology.kubernetes.io/zone"] ?? null,
+        machineId: node.spec.providerID.split("/").at(-1) || null,
+        ready: seen.ready,
+        unschedulable: seen.unschedulable,
+        cordonedByUs: seen.cordonedBy !== null,
+        deleting: seen.deleting,
+        owner: seen.owner,
+        findings: seen.findings.map(({ reason, loss, deadline }) => ({ reason, loss, deadline })),
+        instances: [...new Set(instances)].toSorted(),
+      },
+    ];
+  });
+}
+
+async function listGateways(parts: ControlPlaneParts): Promise<readonly GatewayReplicaState[]> {
+  const registered = new Map((await parts.store.listGateways()).map((row) => [row.id, row.registeredAt]));
+  const current = new Map(
+    await Promise.all(
+      parts.pools.list().map(async (entry) => [routeOf(entry.document), (await parts.store.readPool(entry.key))?.generation] as const),
+    ),
+  );
+  return parts.gateways.views().map(({ replica, silent, report, connected, lastSeen }) => ({
+    replica,
+    registeredAt: registered.get(replica) ?? lastSeen,
+    connected,
+    lastReportAt: report ? lastSeen : null,
+    silent,
+    routes: (report?.routes ?? []).map(({ route, applied, counts }) => ({
+      route,
+      applied,
+      current: current.get(route) ?? applied,
+      counts,
+    })),
+  }));
+}
+
+async function plan(parts: ControlPlaneParts, pool: string): Promise<PlanResult> {
+  getEntry(parts, pool);
+  const pass = await parts.controller.planNow(pool);
+  if (!pass)
+    throw new RelevoError("pool_not_ready", `pool ${pool} has not been looked at yet`, {
+      class: "retryable",
+      todo: "try again in a second",
+    });
+  return { pool, at: pass.at, plan: pass.plan };
+}
+
+async function explain(parts: ControlPlaneParts, subject: string): Promise<Explanation> {
+  const { store, controller } = parts;
+  const instance = entryOf(parts, subject) ? undefined : await findInstance(parts, subject);
+  const pool = instance?.pool ?? (entryOf(parts, subject) ? subject : undefined);
+  if (pool === undefined) {
+    throw new RelevoError("subject_not_found", `there is no pool and no instance ${subject}`, {
+      found: subject,
+      allowed: "a pool as namespace/name, or an instance id",
+      todo: "see relevo get pools and relevo get instances",
+    });
+  }
+  const pass = await controller.planNow(pool);
+  const rows = await store.readPool(pool);
+  const since = new Map((rows?.reasons ?? []).map((each) => [`${each.subject} ${each.reason.code}`, each.since]));
+  const concerns = (id: string) => instance === undefined || id === instance.id;
+  const decided = (pass?.plan.decisions ?? []).flatMap((decision) =>
+    "instance" in decision && concerns(decision.instance)
+      ? [{ subject: decision.instance, reason: decision.reason, since: null as Instant | null }]
+      : [],
+  );
+  const held = (pass?.plan.holds ?? [])
+    .filter((hold) => concerns(hold.subject))
+    .map(({ subject: of, reason }) => ({ subject: of, reason, since: since.get(`${of} ${reason.code}`) ?? null }));
+  return {
+    kind: instance ? "instance" : "pool",
+    subject,
+    pool,
+    at: pass?.at ?? parts.clock.now(),
+    reasons: [...decided, ...held],
+    instance: instance ? instanceState(parts, instance) : null,
+    evidence: (await store.listEvidence(pool, 100)).filter((evidence) => concerns(evidence.instance)).slice(0, 20),
+    steps: (await store.listSteps(pool, 200)).filter((step) => instance === undefined || step.instance === instance.id).slice(0, 20),
+  };
+}
+
+async function findInstance(parts: ControlPlaneParts, id: string): Promise<InstanceState["record"] | undefined> {
+  return (await fromPools(parts, { limit: 10_000 }, (pool) => parts.store.listInstances(pool, 10_000))).find((record) => record.id === id);
+}
+
+async function apply({ kube }: ControlPlaneParts, document: KubeObjectDraft, parsed: PoolDocument, dryRun: boolean): Promise<ApplyResult> {
+  const { namespace, name } = parsed.metadata;
+  const ref = { type: POOLS, namespace, name };
+  const pool = poolKey(namespace, name);
+  const existing = await kube.get(ref).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
+  if (!existing) {
+    if (!dryRun) await kube.create(POOLS, document, { namespace });
+    return { pool, result: "created" };
+  }
+  if (JSON.stringify(existing.spec) === JSON.stringify(document.spec)) return { pool, result: "unchanged" };
+  const { uid, resourceVersion } = existing.metadata;
+  if (!dryRun)
+    await kube.replace(ref, {
+      ...existing,
+      metadata: { ...existing.metadata, ...document.metadata, uid, resourceVersion },
+      spec: document.spec,
+    });
+  return { pool, result: "configured" };
+}
+
+/** An operator's word is evidence like any other: recorded once, and acted upon to the end. */
+async function drain(parts: ControlPlaneParts, { instance }: DrainCommand): Promise<{ readonly evidence: string }> {
+  const { controller, store, ids, clock } = parts;
+  const record = await findInstance(parts, instance);
+  if (!record || record.phase === "deleted")
+    throw new RelevoError("instance_not_found", `there is no instance ${instance}`, { found: instance, todo: "see relevo get instances" });
+  if (isLeaving(record.phase))
+    throw new RelevoError("instance_leaving", `${instance} is leaving already`, {
+      class: "conflict",
+      found: record.phase,
+      allowed: "an instance that is not leaving",
+    });
+  const authority = controller.authorityOf(record.pool);
+  if (!authority)
+    throw new RelevoError("pool_not_ready", `pool ${record.pool} has not been looked at yet`, {
+      class: "retryable",
+      todo: "try again in a second",
+    });
+  const { number, podName, podUid, nodeName, nodeUid } = record.incarnation;
+  const id = ids.next("evidence");
+  const evidence = {
+    instance,
+    incarnation: number,
+    loss: "voluntary",
+    reason: "operator_drain",
+    podName,
+    podUid,
+    nodeName,
+    nodeUid,
+    nodeClaimName: null,
+    nodeClaimUid: null,
+    deadline: null,
+    noticeId: null,
+  } as const;
+  await store.commit(authority, [{ kind: "record_evidence", id, evidence }], clock.now());
+  controller.wake(record.pool);
+  return {
+    evidence:
+      (await store.listEvidence(record.pool, 100)).find((each) => each.instance === instance && each.loss === "voluntary")?.id ?? id,
+  };
+}
+
+async function uncordon(parts: ControlPlaneParts, name: string, by: string): Promise<void> {
+  const node = parts.world.nodes.get(undefined, name);
+  if (!node) throw new RelevoError("node_not_found", `there is no node ${name}`, { found: name, todo: "see relevo get nodes" });
+  const cordonedBy = node.metadata.annotations[ANNOTATIONS.cordonedBy];
+  if (cordonedBy === undefined || !node.spec.unschedulable) {
+    throw new RelevoError("not_our_cordon", `${name} was not cordoned by Relevo`, {
+      class: "conflict",
+      allowed: "nodes that relevo get cordons lists",
+      todo: "a cordon of somebody else is theirs to lift: kubectl uncordon",
+    });
+  }
+  const authority = anyAuthority(parts);
+  if (!authority)
+    throw new RelevoError("pool_not_ready", "no pool is owned here yet", { class: "retryable", todo: "try again in a second" });
+  parts.executor.start(authority, draftUncordon({ pool: authority.pool, node: { name, uid: node.metadata.uid }, cordonedBy, by }));
+}
+
+/** Any pool's journal may carry an operator's step; the first owned one, by name, so that the same command makes the same step. */
+function anyAuthority({ controller, pools }: ControlPlaneParts): Authority | undefined {
+  const keys = pools.list().map(({ key }) => key);
+  return keys.toSorted().flatMap((key) => controller.authorityOf(key) ?? [])[0];
+}
+
+async function setFreeze(parts: ControlPlaneParts, pool: string | null, freeze: Freeze | null): Promise<readonly string[]> {
+  const pools = pool === null ? parts.pools.list().map(({ key }) => key) : [getEntry(parts, pool).key];
+  for (const each of pools) {
+    await parts.store.setFreeze(each, freeze);
+    parts.journal.tell({
+      at: parts.clock.now(),
+      kind: "freeze",
+      pool: each,
+      subject: each,
+      code: freeze ? "frozen" : "unfrozen",
+      from: null,
+      reason: null,
+    });
+    parts.controller.wake(each);
+  }
+  return pools;
+}
+
+async function readiness(parts: ControlPlaneParts, controller: Controller): Promise<Readiness> {
+  const trouble = parts.world.trouble();
+  const store = await parts.store.listPools().then(
+    () => undefined,
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+  const waiting = parts.pools.list().filter(({ key }) => !controller.lastPass(key)).length;
+  const checks = [
+    {
+      name: "cluster",
+      ok: trouble === undefined,
+      message: trouble === undefined ? "its objects are in step" : `cannot be read: ${trouble}`,
+    },
+    { name: "store", ok: store === undefined, message: store ?? "answers" },
+    { name: "pools", ok: waiting === 0, message: waiting === 0 ? "each was looked at" : `${waiting} wait for their first pass` },
+  ];
+  return { ready: checks.every(({ ok }) => ok), checks };
+}

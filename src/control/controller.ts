@@ -1,0 +1,331 @@
+/**
+ * The reconcile loop: a pool's key in, one pass over its current state, and the executor does the rest.
+ *
+ *   snapshot → plan → moves are committed, effects are journaled and begun → membership is published → reasons and status are written
+ *
+ * 1. Level-based: a pass starts from what is now, never from what an event said.
+ * 2. One pass of a pool at a time; a pass never waits for an effect.
+ * 3. A pass whose store cannot be written changes nothing and is tried again.
+ */
+import { changesOf } from "../act/changes-of.ts";
+import { draftStep } from "../act/draft-step.ts";
+import type { Executor } from "../act/executor.ts";
+import type { Clock, Instant } from "../kernel/clock.ts";
+import { RelevoError } from "../kernel/errors.ts";
+import type { Ids } from "../kernel/ids.ts";
+import type { Informer } from "../kube/informer.ts";
+import { routeOf } from "../model/pool.ts";
+import { isLeaving } from "../model/phase.ts";
+import type { HealthMonitor, Watched } from "../observe/health.ts";
+import type { NoticeDesk } from "../observe/notice-desk.ts";
+import { nodeViews } from "../observe/node-views.ts";
+import { snapshotPool } from "../observe/snapshot.ts";
+import type { World } from "../observe/world.ts";
+import type { Effect, Hold, Move, Plan } from "../plan/decision.ts";
+import { planPool } from "../plan/plan.ts";
+import type { PoolSnapshot } from "../plan/snapshot.ts";
+import type { Authority, Change, PoolRows, StandingReason, Store } from "../store/port.ts";
+import type { GatewayRegistry } from "./gateways.ts";
+import { brakeOf } from "./brake.ts";
+import { membershipOf } from "./membership.ts";
+import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
+import { WorkQueue } from "./work-queue.ts";
+import type { PoolWriter } from "./pool-writer.ts";
+
+/** The safety net: a pool is looked at this often even when nothing calls. */
+const PERIODIC_PASS_MS = 5_000;
+
+export interface ControllerParts {
+  readonly store: Store;
+  readonly executor: Executor;
+  readonly world: World;
+  readonly pools: Informer<PoolEntry>;
+  readonly gateways: GatewayRegistry;
+  readonly health: HealthMonitor;
+  readonly notices: NoticeDesk;
+  readonly writer: PoolWriter;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly owner: string;
+  readonly log: ControllerLog;
+  /** Told after each pass; what metrics are made of. */
+  readonly onPass?: (pass: Pass) => void;
+}
+
+export type ControllerLog = (
+  level: "debug" | "info" | "warn" | "error",
+  message: string,
+  fields: Readonly<Record<string, unknown>>,
+) => void;
+
+export interface Pass {
+  readonly snapshot: PoolSnapshot;
+  readonly plan: Plan;
+  readonly at: Instant;
+}
+
+export class Controller {
+  readonly #parts: ControllerParts;
+  readonly #queue: WorkQueue;
+  readonly #authorities = new Map<string, Authority>();
+  readonly #passes = new Map<string, Pass>();
+  readonly #instances = new Map<string, ReadonlySet<string>>();
+  readonly #routes = new Map<string, string>();
+  #settledAt: Instant = Number.POSITIVE_INFINITY;
+
+  constructor(parts: ControllerParts) {
+    this.#parts = parts;
+    this.#queue = new WorkQueue(
+      parts.clock,
+      (key) => this.#reconcile(key),
+      (key, error) => this.#failed(key, error),
+    );
+  }
+
+  async start(): Promise<void> {
+    const { world, pools, gateways, notices } = this.#parts;
+    world.onChange((instance) => this.#wakeForInstance(instance));
+    pools.onChange(({ after, before }) => {
+      const key = (after ?? before)?.key;
+      if (key !== undefined) this.wake(key);
+    });
+    world.start();
+    pools.start();
+    await notices.start();
+    await Promise.all([world.whenSynced(), pools.whenSynced()]);
+    this.#settledAt = await gateways.start();
+    for (const { key } of pools.list()) this.wake(key);
+  }
+
+  stop(): void {
+    const { world, pools, gateways, health } = this.#parts;
+    this.#queue.stop();
+    world.stop();
+    pools.stop();
+    gateways.stop();
+    health.stop();
+  }
+
+  wake(pool: string): void {
+    this.#queue.wake(pool);
+  }
+
+  wakeAll(): void {
+    for (const { key } of this.#parts.pools.list()) this.wake(key);
+  }
+
+  /** The last pass over a pool; undefined before the first. */
+  lastPass(pool: string): Pass | undefined {
+    return this.#passes.get(pool);
+  }
+
+  authorityOf(pool: string): Authority | undefined {
+    return this.#authorities.get(pool);
+  }
+
+  /** What the planner would decide right now, without acting. */
+  async planNow(pool: string): Promise<Pass | undefined> {
+    const entry = this.#entryOf(pool);
+    const rows = entry && (await this.#parts.store.readPool(pool));
+    return entry && rows && this.#plan(entry, rows);
+  }
+
+  /** The pool whose instance this is, as of the last passes. */
+  poolOf(instance: string): string | undefined {
+    for (const [pool, instances] of this.#instances) if (instances.has(instance)) return pool;
+    return undefined;
+  }
+
+  #entryOf(pool: string): PoolEntry | undefined {
+    return this.#parts.pools.list().find(({ key }) => key === pool);
+  }
+
+  #wakeForInstance(instance: string | null): void {
+    const pool = instance === null ? undefined : this.poolOf(instance);
+    if (pool !== undefined) this.wake(pool);
+    else this.wakeAll();
+  }
+
+  async #reconcile(key: string): Promise<Instant | null> {
+    const entry = this.#entryOf(key);
+    if (!entry) return this.#forget(key);
+    if (!entry.isDeleting && !entry.finalizers.includes(POOL_FINALIZER)) await this.#parts.writer.keep(entry);
+
+    const authority = await this.#authority(key);
+    const rows = await this.#rows(key);
+    const pass = this.#plan(entry, rows);
+    this.#passes.set(key, pass);
+    this.#follow(entry, rows);
+    this.#routes.set(key, routeOf(entry.document));
+    this.#parts.gateways.publish(membershipOf(entry.document, rows));
+
+    const moved = await this.#commitMoves(authority, entry, pass);
+    await this.#begin(authority, entry, pass);
+    this.#parts.executor.resume(authority, rows.openSteps);
+    this.#parts.onPass?.(pass);
+    this.#parts.writer.report(entry, pass);
+    if (moved) this.wake(key);
+    if (entry.isDeleting && rows.instances.length === 0) await this.#letGo(authority, entry);
+    return Math.min(pass.plan.nextLookAt ?? Number.POSITIVE_INFINITY, this.#nextRetry(rows), pass.at + PERIODIC_PASS_MS);
+  }
+
+  #plan(entry: PoolEntry, rows: PoolRows): Pass {
+    const { world, gateways, health, notices, clock } = this.#parts;
+    const now = clock.now();
+    const snapshot = snapshotPool({
+      document: entry.document,
+      isDeleting: entry.isDeleting,
+      blueprintHash: entry.blueprintHash,
+      rows,
+      world,
+      gateways: gateways.views(),
+      nodeView: nodeViews({ world, noticed: notices.findings(), now }),
+      health: (instance, incarnation) => health.healthOf(instance, incarnation),
+      ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
+      settledAt: this.#settledAt,
+      brake: brakeOf(
+        [...this.#passes.values()].map(({ snapshot }) => snapshot),
+        now,
+      ),
+      now,
+    });
+    return { snapshot, plan: planPool(snapshot, now), at: now };
+  }
+
+  async #authority(pool: string): Promise<Authority> {
+    const known = this.#authorities.get(pool);
+    if (known) return known;
+    const { store, owner, clock } = this.#parts;
+    const authority = await store.claim(pool, owner, clock.now());
+    this.#authorities.set(pool, authority);
+    return authority;
+  }
+
+  async #rows(pool: string): Promise<PoolRows> {
+    const rows = await this.#parts.store.readPool(pool);
+    if (!rows) throw new RelevoError("pool_row_missing", `pool ${pool} was claimed and is not in the store`);
+    this.#instances.set(pool, new Set(rows.instances.map(({ id }) => id)));
+    return rows;
+  }
+
+  /** Who is to be checked: every process that is known and not yet given up. */
+  #follow(entry: PoolEntry, rows: PoolRows): void {
+    const { service } = entry.document.spec;
+    const watched = rows.instances.flatMap((record): Watched[] => {
+      const { host, port, bootId, number } = record.incarnation;
+      if (host === null || port === null || number === 0) return [];
+      if (isLeaving(record.phase) && record.phase !== "draining") return [];
+      return [
+        {
+          instance: record.id,
+          incarnation: number,
+          isDraining: record.phase === "draining",
+          target: { host, port, bootId, protocol: service.protocol, healthPath: service.healthPath },
+        },
+      ];
+    });
+    this.#parts.health.follow(new Set(rows.instances.map(({ id }) => id)), watched);
+  }
+
+  async #commitMoves(authority: Authority, entry: PoolEntry, { snapshot, plan, at }: Pass): Promise<boolean> {
+    const { store, ids } = this.#parts;
+    const moves = plan.decisions.filter((decision): decision is Move => !isEffect(decision));
+    const changes: Change[] = moves.flatMap((move) => changesOf(move, snapshot, ids));
+    const reasons = standingReasons(plan, snapshot.reasons, at);
+    if (!sameReasons(reasons, snapshot.reasons)) changes.push({ kind: "set_reasons", reasons });
+    if (changes.length === 0) return false;
+    await store.commit(authority, changes, at);
+    for (const move of moves) this.#log("info", move.kind, { pool: entry.key, ...describe(move) });
+    return moves.length > 0;
+  }
+
+  async #begin(authority: Authority, entry: PoolEntry, { snapshot, plan }: Pass): Promise<void> {
+    for (const effect of plan.decisions.filter(isEffect)) {
+      void this.#parts.executor.start(authority, draftStep(effect, snapshot, await this.#blueprintFor(effect, snapshot)));
+      this.#log("info", effect.kind, { pool: entry.key, ...describe(effect) });
+    }
+  }
+
+  /** An instance is made from its own immutable snapshot, whatever the pool's document says by now. */
+  async #blueprintFor(effect: Effect, snapshot: PoolSnapshot): Promise<unknown> {
+    if (effect.kind !== "create_instance") return undefined;
+    const record = snapshot.instances.find(({ record: { id } }) => id === effect.instance)?.record;
+    return record && this.#parts.store.getBlueprint(record.blueprintHash);
+  }
+
+  /** A pool whose document is gone without our finalizer is orphaned: nothing of it is touched. */
+  #forget(key: string): null {
+    const route = this.#routes.get(key);
+    if (route !== undefined) this.#parts.gateways.withdraw(route);
+    for (const map of [this.#authorities, this.#passes, this.#instances, this.#routes]) map.delete(key);
+    this.#queue.forget(key);
+    return null;
+  }
+
+  async #letGo(authority: Authority, entry: PoolEntry): Promise<void> {
+    this.#parts.gateways.withdraw(routeOf(entry.document));
+    await this.#parts.store.release(authority);
+    await this.#parts.writer.letGo(entry);
+  }
+
+  #nextRetry(rows: PoolRows): Instant {
+    return Math.min(
+      ...rows.openSteps.filter(({ state }) => state === "unknown").map(({ notBefore }) => notBefore),
+      Number.POSITIVE_INFINITY,
+    );
+  }
+
+  #failed(key: string, error: unknown): void {
+    const code = error instanceof RelevoError ? error.code : "unexpected";
+    this.#log("error", "the pass failed and is tried again", { pool: key, code, error });
+    if (code === "stale_epoch") this.#authorities.delete(key);
+  }
+
+  #log(level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>): void {
+    this.#parts.log(level, message, fields);
+  }
+}
+
+function isEffect(decision: Effect | Move): decision is Effect {
+  switch (decision.kind) {
+    case "create_instance":
+    case "protect_pod":
+    case "cordon_node":
+    case "admit_instance":
+    case "drain_instance":
+    case "close_instance":
+    case "delete_instance":
+      return true;
+    case "add_instance":
+    case "record_evidence":
+    case "move":
+    case "renew_incarnation":
+    case "trust":
+      return false;
+    default:
+      return decision satisfies never;
+  }
+}
+
+function describe(decision: Effect | Move): Readonly<Record<string, unknown>> {
+  const { kind: _, reason: why, ...rest } = decision;
+  return { ...rest, reason: why.code };
+}
+
+/** A reason keeps the time at which it began to hold. */
+function standingReasons(plan: Plan, former: readonly StandingReason[], now: Instant): readonly StandingReason[] {
+  return plan.holds.map(({ subject, reason }: Hold) => {
+    const known = former.find((each) => each.subject === subject && each.reason.code === reason.code);
+    return { subject, reason, since: known?.since ?? now };
+  });
+}
+
+/** Parameters change with every look; what is written down is that another reason holds. */
+function sameReasons(a: readonly StandingReason[], b: readonly StandingReason[]): boolean {
+  const key = (reasons: readonly StandingReason[]) =>
+    reasons
+      .map(({ subject, reason }) => `${subject} ${reason.code}`)
+      .toSorted()
+      .join("\n");
+  return key(a) === key(b);
+}

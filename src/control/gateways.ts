@@ -1,0 +1,147 @@
+/**
+ * The gateway replicas: who is registered, what each has applied, who is silent.
+ *
+ * 1. A replica is registered from its first stream on, in the store too: a seal waits for it even when the controller was away in between.
+ * 2. A replica that is silent for its TTL no longer holds up a seal, but the seal is then only assumed.
+ * 3. After a start of the controller every registered replica is given a full TTL before its silence counts.
+ */
+import { compareEpochs } from "../kernel/epoch.ts";
+import type { Clock, Instant, Timer } from "../kernel/clock.ts";
+import type { ControllerLine, GatewayReport, RouteMembership } from "../model/membership.ts";
+import type { GatewayView } from "../observe/snapshot.ts";
+import type { Store } from "../store/port.ts";
+
+export const GATEWAY_TTL_MS = 3_000;
+/** A replica that is gone for so long is forgotten: nothing of it can still be in flight. */
+const FORGET_AFTER_MS = 120_000;
+const PING_EVERY_MS = 1_000;
+
+interface Replica {
+  readonly id: string;
+  lastSeen: Instant;
+  report: GatewayReport | null;
+  send: ((line: ControllerLine) => boolean) | null;
+  wasSilent: boolean;
+}
+
+export interface GatewayRegistryOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Something that a pool of this route waits for may have changed; null: of every route. */
+  readonly onChange: (route: string | null) => void;
+}
+
+export class GatewayRegistry {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #onChange: (route: string | null) => void;
+  readonly #replicas = new Map<string, Replica>();
+  readonly #routes = new Map<string, RouteMembership>();
+  #timer: Timer | undefined;
+
+  constructor({ store, clock, onChange }: GatewayRegistryOptions) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#onChange = onChange;
+  }
+
+  /** Reads who was registered before; returns when their silence begins to count. */
+  async start(): Promise<Instant> {
+    const now = this.#clock.now();
+    for (const { id } of await this.#store.listGateways()) {
+      if (!this.#replicas.has(id)) this.#replicas.set(id, { id, lastSeen: now, report: null, send: null, wasSilent: false });
+    }
+    this.#tick();
+    return now + GATEWAY_TTL_MS;
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#replicas.clear();
+  }
+
+  /** Opens the stream to a replica: the first line holds all routes. Returns what to call when the stream ends. */
+  async join(id: string, send: (line: ControllerLine) => boolean): Promise<() => void> {
+    await this.#store.registerGateway(id, this.#clock.now());
+    const replica: Replica = { id, lastSeen: this.#clock.now(), report: this.#replicas.get(id)?.report ?? null, send, wasSilent: false };
+    this.#replicas.set(id, replica);
+    send({ type: "membership", complete: true, routes: [...this.#routes.values()], ttlMs: GATEWAY_TTL_MS });
+    this.#onChange(null);
+    return () => {
+      if (replica.send === send) replica.send = null;
+    };
+  }
+
+  /** A replica that stopped in good order: it has nothing in flight. */
+  async leave(id: string): Promise<void> {
+    await this.#store.removeGateway(id);
+    this.#replicas.delete(id);
+    this.#onChange(null);
+  }
+
+  /** False when the replica is not registered: it must open its stream first. */
+  take(report: GatewayReport): boolean {
+    const replica = this.#replicas.get(report.replica);
+    if (!replica) return false;
+    replica.lastSeen = this.#clock.now();
+    if (replica.report && report.sequence <= replica.report.sequence) return true;
+    const before = replica.report;
+    replica.report = report;
+    for (const route of report.routes) {
+      const former = before?.routes.find((each) => each.route === route.route);
+      if (!former || JSON.stringify([former.applied, former.members]) !== JSON.stringify([route.applied, route.members]))
+        this.#onChange(route.route);
+    }
+    return true;
+  }
+
+  /** Tells every replica, when it is news. */
+  publish(membership: RouteMembership): void {
+    const known = this.#routes.get(membership.route);
+    if (known && JSON.stringify(known) === JSON.stringify(membership)) return;
+    if (known && compareEpochs(known.generation, membership.generation) > 0) return;
+    this.#routes.set(membership.route, membership);
+    this.#broadcast({ type: "membership", complete: false, routes: [membership], ttlMs: GATEWAY_TTL_MS });
+  }
+
+  withdraw(route: string): void {
+    if (this.#routes.delete(route))
+      this.#broadcast({ type: "membership", complete: true, routes: [...this.#routes.values()], ttlMs: GATEWAY_TTL_MS });
+  }
+
+  views(): readonly GatewayView[] {
+    return [...this.#replicas.values()]
+      .map((replica) => ({
+        replica: replica.id,
+        silent: this.#isSilent(replica),
+        report: replica.report,
+        connected: replica.send !== null,
+        lastSeen: replica.lastSeen,
+      }))
+      .toSorted((a, b) => (a.replica < b.replica ? -1 : 1));
+  }
+
+  #isSilent(replica: Replica): boolean {
+    return this.#clock.now() - replica.lastSeen > GATEWAY_TTL_MS;
+  }
+
+  #broadcast(line: ControllerLine): void {
+    for (const replica of this.#replicas.values()) {
+      if (replica.send?.(line) === false) replica.send = null;
+    }
+  }
+
+  #tick(): void {
+    this.#broadcast({ type: "ping" });
+    for (const replica of this.#replicas.values()) {
+      const isSilent = this.#isSilent(replica);
+      if (isSilent !== replica.wasSilent) {
+        replica.wasSilent = isSilent;
+        this.#onChange(null);
+      }
+      if (this.#clock.now() - replica.lastSeen > FORGET_AFTER_MS) void this.leave(replica.id).catch(() => undefined);
+    }
+    this.#timer = this.#clock.after(PING_EVERY_MS, () => this.#tick());
+  }
+}

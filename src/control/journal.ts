@@ -1,0 +1,78 @@
+/** What happened, one line each, made from the commits: for `relevo get --watch`, the terminal, Events, logs and metrics. */
+import type { Instant } from "../kernel/clock.ts";
+import type { Reason } from "../model/reasons.ts";
+import type { JournalEntry } from "../server/control-plane.ts";
+import type { Change } from "../store/port.ts";
+
+export type JournalListener = (entry: JournalEntry) => void;
+
+export class Journal {
+  readonly #listeners = new Set<JournalListener>();
+  /** Kinds and reasons of steps that were recorded here and have not ended: their end says only the id. */
+  readonly #open = new Map<string, { readonly kind: string; readonly subject: string; readonly reason: Reason }>();
+
+  subscribe(listener: JournalListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  tell(entry: JournalEntry): void {
+    for (const listener of this.#listeners) listener(entry);
+  }
+
+  /** A commit that is durable. */
+  committed(pool: string, changes: readonly Change[], at: Instant): void {
+    for (const change of changes) {
+      const entry = this.#entryOf(pool, change, at);
+      if (entry) this.tell(entry);
+    }
+  }
+
+  kindOf(step: string): string | undefined {
+    return this.#open.get(step)?.kind;
+  }
+
+  #entryOf(pool: string, change: Change, at: Instant): JournalEntry | undefined {
+    const entry = (
+      kind: JournalEntry["kind"],
+      subject: string,
+      code: string,
+      from: string | null = null,
+      reason: Reason | null = null,
+    ): JournalEntry => ({ at, kind, pool, subject, code, from, reason });
+    switch (change.kind) {
+      case "record_evidence":
+        return entry("evidence", change.evidence.instance, change.evidence.reason);
+      case "create_instance":
+        return entry("phase", change.instance.id, "pending");
+      case "move_instance":
+        return entry("phase", change.instance, change.to, change.from);
+      case "renew_incarnation":
+        return entry("phase", change.instance, "new_incarnation", String(change.after));
+      case "record_step": {
+        const { id, kind, instance, reason } = change.step;
+        this.#open.set(id, { kind, subject: instance ?? id, reason });
+        return entry("step", instance ?? id, `${kind} begun`, null, reason);
+      }
+      case "end_step": {
+        const open = this.#open.get(change.step);
+        this.#open.delete(change.step);
+        return entry(
+          "step",
+          open?.subject ?? change.step,
+          `${open?.kind ?? change.step} ${change.outcome}`,
+          change.state,
+          open?.reason ?? null,
+        );
+      }
+      case "update_instance":
+      case "set_trust":
+      case "retry_step":
+      case "count_loss":
+      case "set_reasons":
+        return undefined;
+      default:
+        return change satisfies never;
+    }
+  }
+}

@@ -1,0 +1,51 @@
+/** The Pool documents, parsed by their schema: an invalid one is told and changes nothing. */
+import { createHash } from "node:crypto";
+import type { KubeObject } from "../kube/api.ts";
+import type { Parsed } from "../kube/types.ts";
+import { type PoolDocument, poolKey, poolSchema } from "../model/pool.ts";
+
+export interface PoolEntry {
+  readonly key: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly generation: number;
+  readonly isDeleting: boolean;
+  readonly finalizers: readonly string[];
+  readonly document: PoolDocument;
+  readonly blueprintHash: string;
+}
+
+export const POOL_FINALIZER = "relevo.dev/pool";
+
+export function parsePool(object: KubeObject): Parsed<PoolEntry> {
+  const parsed = poolSchema.safeParse(object);
+  if (!parsed.success) {
+    return {
+      ok: false,
+      problem: parsed.error.issues
+        .slice(0, 3)
+        .map((issue) => `${issue.path.join(".")}: ${issue.message}`)
+        .join("; "),
+    };
+  }
+  const { metadata } = object;
+  const document = parsed.data;
+  return {
+    ok: true,
+    value: {
+      key: poolKey(document.metadata.namespace, document.metadata.name),
+      uid: metadata.uid,
+      resourceVersion: metadata.resourceVersion,
+      generation: metadata.generation ?? 1,
+      isDeleting: metadata.deletionTimestamp !== undefined,
+      finalizers: metadata.finalizers ?? [],
+      document,
+      blueprintHash: hashOf(document.spec.blueprint),
+    },
+  };
+}
+
+/** Of the blueprint as it was parsed; twelve hexadecimal digits tell apart all that one pool will ever have. */
+function hashOf(blueprint: unknown): string {
+  return createHash("sha256").update(JSON.stringify(blueprint)).digest("hex").slice(0, 12);
+}

@@ -1,0 +1,147 @@
+/**
+ * What Relevo writes on a Pool: its finalizer, its status, and Events. Status is never read back; it is written at each change that matters and otherwise
+ * at most once in five seconds.
+ */
+import type { Clock, Instant, Timer } from "../kernel/clock.ts";
+import { formatInstant } from "../kernel/clock.ts";
+import { isNotFound, type KubeApi, type ObjectRef } from "../kube/api.ts";
+import { EVENTS, POOLS } from "../kube/resources.ts";
+import type { PoolEntry } from "./pool-informer.ts";
+import { POOL_FINALIZER } from "./pool-informer.ts";
+import type { ControllerLog, Pass } from "./controller.ts";
+import { conditionsOf, type PoolStatus, statusOf, type Transitions, transitionsOf } from "./status.ts";
+
+const QUIET_MS = 5_000;
+/** Events that wait to be sent; the oldest goes when there are more. */
+const MAX_PENDING_EVENTS = 200;
+
+interface Written {
+  /** Without the counts that change all the time. */
+  urgent: string;
+  all: string;
+  at: Instant;
+  timer: Timer | undefined;
+  transitions: Transitions;
+}
+
+export class PoolWriter {
+  readonly #kube: KubeApi;
+  readonly #clock: Clock;
+  readonly #log: ControllerLog;
+  readonly #written = new Map<string, Written>();
+  readonly #events: {
+    readonly entry: PoolEntry;
+    readonly reason: string;
+    readonly message: string;
+    readonly isWarning: boolean;
+    readonly at: Instant;
+  }[] = [];
+  #isSending = false;
+  #eventNumber = 0;
+
+  constructor(kube: KubeApi, clock: Clock, log: ControllerLog) {
+    this.#kube = kube;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Puts our finalizer on, so that a deleted pool ends by its deletion policy. */
+  async keep(entry: PoolEntry): Promise<void> {
+    await this.#patchFinalizers(entry, [...entry.finalizers, POOL_FINALIZER]);
+  }
+
+  async letGo(entry: PoolEntry): Promise<void> {
+    this.#written.get(entry.key)?.timer?.cancel();
+    this.#written.delete(entry.key);
+    await this.#patchFinalizers(
+      entry,
+      entry.finalizers.filter((each) => each !== POOL_FINALIZER),
+    );
+  }
+
+  report(entry: PoolEntry, pass: Pass): void {
+    const former = this.#written.get(entry.key);
+    const status = statusOf(entry, pass);
+    const urgent = JSON.stringify([
+      status.phase,
+      status.conditions.map(({ type, status: value, reason }) => [type, value, reason]),
+      status.serving,
+      status.desired,
+    ]);
+    const all = JSON.stringify(status);
+    if (former?.all === all) return;
+    former?.timer?.cancel();
+    const wait = former && former.urgent === urgent ? Math.max(0, former.at + QUIET_MS - this.#clock.now()) : 0;
+    const timer = this.#clock.after(wait, () => void this.#writeStatus(entry, status, { urgent, all }));
+    this.#written.set(entry.key, {
+      urgent: former?.urgent ?? "",
+      all: former?.all ?? "",
+      at: former?.at ?? 0,
+      timer,
+      transitions: former?.transitions ?? new Map(),
+    });
+  }
+
+  /** An Event on the Pool; sent in the background, dropped when the server is away for long. */
+  tell(entry: PoolEntry, reason: string, message: string, isWarning = false): void {
+    this.#events.push({ entry, reason, message, isWarning, at: this.#clock.now() });
+    if (this.#events.length > MAX_PENDING_EVENTS) this.#events.shift();
+    if (!this.#isSending) void this.#sendEvents();
+  }
+
+  async #writeStatus(entry: PoolEntry, status: PoolStatus, written: { readonly urgent: string; readonly all: string }): Promise<void> {
+    try {
+      const transitions = transitionsOf(status, this.#written.get(entry.key)?.transitions ?? new Map(), secondsOf(this.#clock.now()));
+      const conditions = conditionsOf(entry, status, transitions);
+      await this.#kube.patchStatus(refOf(entry), { status: { ...status, conditions } });
+      this.#written.set(entry.key, { ...written, at: this.#clock.now(), timer: undefined, transitions });
+    } catch (error) {
+      if (!isNotFound(error)) this.#log("warn", "the pool's status could not be written", { pool: entry.key, error });
+    }
+  }
+
+  async #patchFinalizers(entry: PoolEntry, finalizers: readonly string[]): Promise<void> {
+    try {
+      await this.#kube.patch(refOf(entry), { metadata: { uid: entry.uid, resourceVersion: entry.resourceVersion, finalizers } });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  async #sendEvents(): Promise<void> {
+    this.#isSending = true;
+    for (let event = this.#events.shift(); event; event = this.#events.shift()) {
+      const { entry, reason, message, isWarning, at } = event;
+      const { namespace, name } = entry.document.metadata;
+      this.#eventNumber += 1;
+      const time = secondsOf(at);
+      const body = {
+        apiVersion: "v1",
+        kind: "Event",
+        metadata: { name: `${name}.${at.toString(16)}${this.#eventNumber.toString(16)}`, namespace },
+        involvedObject: { apiVersion: entry.document.apiVersion, kind: "Pool", namespace, name, uid: entry.uid },
+        reason,
+        message,
+        type: isWarning ? "Warning" : "Normal",
+        source: { component: "relevo" },
+        firstTimestamp: time,
+        lastTimestamp: time,
+        count: 1,
+      };
+      await this.#kube
+        .create(EVENTS, body, { namespace })
+        .catch((error: unknown) => this.#log("debug", "an Event could not be sent", { pool: entry.key, error }));
+    }
+    this.#isSending = false;
+  }
+}
+
+/** Kubernetes keeps whole seconds. */
+function secondsOf(at: Instant): string {
+  return formatInstant(at).replace(/\.\d+Z$/, "Z");
+}
+
+function refOf(entry: PoolEntry): ObjectRef {
+  const { namespace, name } = entry.document.metadata;
+  return { type: POOLS, namespace, name };
+}

@@ -1,0 +1,118 @@
+/** A pool's status: counts and conditions, made from a pass. */
+import { compareText } from "../plan/view.ts";
+import { isCandidate } from "../model/phase.ts";
+import { sentenceOf, type ReasonCode } from "../model/reasons.ts";
+import type { PoolEntry } from "./pool-informer.ts";
+import type { Pass } from "./controller.ts";
+
+export interface Condition {
+  readonly type: "Ready" | "Progressing" | "Held";
+  readonly status: "True" | "False";
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface PoolStatus {
+  /** One word for a table: `Serving`, `Below`, `Replacing`, `Held`, `Deleting`. */
+  readonly phase: string;
+  readonly desired: number;
+  readonly serving: number;
+  readonly candidates: number;
+  readonly draining: number;
+  readonly condemned: number;
+  readonly generation: string;
+  readonly mode: string;
+  readonly observedGeneration: number;
+  readonly conditions: readonly Condition[];
+}
+
+/** Reasons that an operator should hear of: they do not go away by themselves soon. */
+const HELD: readonly ReasonCode[] = [
+  "candidates_held",
+  "step_held",
+  "step_from_newer_version",
+  "drain_overdue",
+  "brake",
+  "frozen",
+  "inventory_error",
+  "deletion_refused",
+  "store_unavailable",
+];
+
+export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus {
+  const count = (matches: (phase: string) => boolean) => snapshot.instances.filter(({ record }) => matches(record.phase)).length;
+  const serving = count((phase) => phase === "serving");
+  const candidates = snapshot.instances.filter(({ record }) => isCandidate(record.phase)).length;
+  const draining = count((phase) => phase === "draining");
+  const condemned = snapshot.instances.filter(({ evidence, record }) => evidence.length > 0 && record.phase === "serving").length;
+  const { desired } = snapshot.spec.size;
+  const held = plan.holds
+    .filter(({ reason }) => HELD.includes(reason.code))
+    .toSorted((a, b) => compareText(a.reason.code, b.reason.code))[0];
+  const isMoving = candidates + draining > 0;
+  const phase = entry.isDeleting
+    ? "Deleting"
+    : held
+      ? "Held"
+      : serving < desired
+        ? "Below"
+        : isMoving || condemned > 0
+          ? "Replacing"
+          : "Serving";
+  return {
+    phase,
+    desired,
+    serving,
+    candidates,
+    draining,
+    condemned,
+    generation: snapshot.generation,
+    mode: snapshot.spec.disruption.mode,
+    observedGeneration: entry.generation,
+    conditions: [
+      {
+        type: "Ready",
+        status: serving >= desired ? "True" : "False",
+        reason: serving >= desired ? "AsDesired" : "BelowDesired",
+        message: `${serving} of ${desired} instances serve`,
+      },
+      {
+        type: "Progressing",
+        status: isMoving ? "True" : "False",
+        reason: isMoving ? "Moving" : "Settled",
+        message: `${candidates} candidates, ${draining} draining`,
+      },
+      {
+        type: "Held",
+        status: held ? "True" : "False",
+        reason: held ? pascal(held.reason.code) : "NothingHeld",
+        message: held ? sentenceOf(held.reason) : "",
+      },
+    ],
+  };
+}
+
+/** Since when each condition has its value. */
+export type Transitions = ReadonlyMap<Condition["type"], { readonly status: Condition["status"]; readonly since: string }>;
+
+export function transitionsOf(status: PoolStatus, former: Transitions, at: string): Transitions {
+  return new Map(
+    status.conditions.map(({ type, status: value }) => {
+      const known = former.get(type);
+      return [type, known?.status === value ? known : { status: value, since: at }];
+    }),
+  );
+}
+
+/** As Kubernetes writes conditions. */
+export function conditionsOf(entry: PoolEntry, status: PoolStatus, transitions: Transitions): readonly Readonly<Record<string, unknown>>[] {
+  return status.conditions.map((condition) => ({
+    ...condition,
+    observedGeneration: entry.generation,
+    lastTransitionTime: transitions.get(condition.type)?.since,
+  }));
+}
+
+function pascal(code: string): string {
+  return code.replaceAll(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
+}

@@ -1,0 +1,90 @@
+/**
+ * Keys that want to be looked at: each at most once at a time, coalesced while it waits, again at a time that it names. A run that throws is tried again
+ * after a pause that doubles, so that one bad key never stops the others.
+ */
+import type { Clock, Instant, Timer } from "../kernel/clock.ts";
+
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5_000;
+
+interface Entry {
+  running: boolean;
+  again: boolean;
+  failures: number;
+  timer: Timer | undefined;
+  timerAt: Instant;
+}
+
+export class WorkQueue {
+  readonly #clock: Clock;
+  readonly #run: (key: string) => Promise<Instant | null>;
+  readonly #onError: (key: string, error: unknown) => void;
+  readonly #entries = new Map<string, Entry>();
+  #stopped = false;
+
+  /** `run` returns when it wants to look again at the latest; null when only a wake-up matters. */
+  constructor(clock: Clock, run: (key: string) => Promise<Instant | null>, onError: (key: string, error: unknown) => void) {
+    this.#clock = clock;
+    this.#run = run;
+    this.#onError = onError;
+  }
+
+  wake(key: string): void {
+    if (this.#stopped) return;
+    const entry = this.#entryOf(key);
+    if (entry.running) entry.again = true;
+    else void this.#start(key, entry);
+  }
+
+  forget(key: string): void {
+    this.#entries.get(key)?.timer?.cancel();
+    this.#entries.delete(key);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const key of [...this.#entries.keys()]) this.forget(key);
+  }
+
+  #entryOf(key: string): Entry {
+    const known = this.#entries.get(key);
+    if (known) return known;
+    const fresh: Entry = { running: false, again: false, failures: 0, timer: undefined, timerAt: Number.POSITIVE_INFINITY };
+    this.#entries.set(key, fresh);
+    return fresh;
+  }
+
+  async #start(key: string, entry: Entry): Promise<void> {
+    entry.running = true;
+    entry.timer?.cancel();
+    entry.timerAt = Number.POSITIVE_INFINITY;
+    do {
+      entry.again = false;
+      await this.#look(key, entry);
+    } while (entry.again && entry.failures === 0 && !this.#stopped);
+    entry.running = false;
+    if (entry.again) this.#wakeAt(key, entry, this.#clock.now() + FIRST_PAUSE_MS);
+  }
+
+  async #look(key: string, entry: Entry): Promise<void> {
+    try {
+      const lookAgainAt = await this.#run(key);
+      entry.failures = 0;
+      if (lookAgainAt !== null) this.#wakeAt(key, entry, lookAgainAt);
+    } catch (error) {
+      entry.failures += 1;
+      this.#onError(key, error);
+      this.#wakeAt(key, entry, this.#clock.now() + Math.min(FIRST_PAUSE_MS * 2 ** (entry.failures - 1), LONGEST_PAUSE_MS));
+    }
+  }
+
+  #wakeAt(key: string, entry: Entry, at: Instant): void {
+    if (this.#stopped || at >= entry.timerAt || this.#entries.get(key) !== entry) return;
+    entry.timer?.cancel();
+    entry.timerAt = at;
+    entry.timer = this.#clock.after(Math.max(0, at - this.#clock.now()), () => {
+      entry.timerAt = Number.POSITIVE_INFINITY;
+      this.wake(key);
+    });
+  }
+}

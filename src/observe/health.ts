@@ -1,0 +1,135 @@
+/**
+ * The controller's own look at each instance's process: is it well, and, while it drains, what does it say is unfinished. An adapter: it owns the timers and
+ * the calls; what follows from the answers is the planner's.
+ *
+ * 1. One failed answer may be a hiccup: only the second in a row means failing. One passed answer means passing.
+ * 2. An answer counts for the process that was asked: a new incarnation begins at unknown.
+ */
+import type { InstanceDriver, InstanceTarget } from "../drivers/port.ts";
+import type { Clock, Instant, Timer } from "../kernel/clock.ts";
+import { RelevoError } from "../kernel/errors.ts";
+import type { HealthState } from "../plan/snapshot.ts";
+
+/** Before the first pass, and while failing: soon. */
+const EAGER_MS = 150;
+const STEADY_MS = 1_000;
+const DRAINING_MS = 250;
+
+export interface Watched {
+  readonly instance: string;
+  readonly incarnation: number;
+  readonly target: InstanceTarget;
+  /** Also ask for its obligations. */
+  readonly isDraining: boolean;
+}
+
+interface Entry {
+  watched: Watched;
+  health: HealthState;
+  failures: number;
+  obligations: number | null;
+  timer: Timer | undefined;
+}
+
+export class HealthMonitor {
+  readonly #driver: InstanceDriver;
+  readonly #clock: Clock;
+  readonly #onChange: (instance: string) => void;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(driver: InstanceDriver, clock: Clock, onChange: (instance: string) => void) {
+    this.#driver = driver;
+    this.#clock = clock;
+    this.#onChange = onChange;
+  }
+
+  /** Follows exactly these instances of the pool from now on. */
+  follow(pool: ReadonlySet<string>, watched: readonly Watched[]): void {
+    const wanted = new Map(watched.map((each) => [each.instance, each]));
+    for (const instance of pool) if (!wanted.has(instance)) this.#drop(instance);
+    for (const each of watched) this.#keep(each);
+  }
+
+  healthOf(instance: string, incarnation: number): HealthState {
+    const entry = this.#entries.get(instance);
+    return entry && entry.watched.incarnation === incarnation ? entry.health : { state: "unknown" };
+  }
+
+  /** Null when the instance does not say, or was not asked yet. */
+  obligationsOf(instance: string, incarnation: number): number | null {
+    const entry = this.#entries.get(instance);
+    return entry && entry.watched.incarnation === incarnation ? entry.obligations : null;
+  }
+
+  stop(): void {
+    for (const instance of [...this.#entries.keys()]) this.#drop(instance);
+  }
+
+  #keep(watched: Watched): void {
+    const entry = this.#entries.get(watched.instance);
+    if (entry && entry.watched.incarnation === watched.incarnation) {
+      const beganToDrain = watched.isDraining && !entry.watched.isDraining;
+      entry.watched = watched;
+      if (beganToDrain) this.#schedule(entry, 0);
+      return;
+    }
+    if (entry) this.#drop(watched.instance);
+    const fresh: Entry = { watched, health: { state: "unknown" }, failures: 0, obligations: null, timer: undefined };
+    this.#entries.set(watched.instance, fresh);
+    this.#schedule(fresh, 0);
+  }
+
+  #drop(instance: string): void {
+    this.#entries.get(instance)?.timer?.cancel();
+    this.#entries.delete(instance);
+  }
+
+  #schedule(entry: Entry, delayMs: number): void {
+    entry.timer?.cancel();
+    entry.timer = this.#clock.after(delayMs, () => void this.#look(entry));
+  }
+
+  async #look(entry: Entry): Promise<void> {
+    const { watched } = entry;
+    const [health, obligations] = await Promise.all([this.#askHealth(watched), watched.isDraining ? this.#askObligations(watched) : null]);
+    if (this.#entries.get(watched.instance) !== entry) return;
+    const before = JSON.stringify([entry.health.state, entry.obligations]);
+    this.#take(entry, health, this.#clock.now());
+    entry.obligations = obligations;
+    if (JSON.stringify([entry.health.state, entry.obligations]) !== before) this.#onChange(watched.instance);
+    this.#schedule(
+      entry,
+      entry.watched.isDraining ? DRAINING_MS : entry.health.state === "passing" && entry.failures === 0 ? STEADY_MS : EAGER_MS,
+    );
+  }
+
+  #take(entry: Entry, answer: { readonly ok: boolean; readonly bootId: string | null; readonly code: string }, now: Instant): void {
+    if (answer.ok) {
+      entry.failures = 0;
+      if (entry.health.state !== "passing" || entry.health.bootId !== answer.bootId)
+        entry.health = { state: "passing", since: now, bootId: answer.bootId };
+      return;
+    }
+    entry.failures += 1;
+    if (entry.failures >= 2 && entry.health.state !== "failing") entry.health = { state: "failing", since: now, code: answer.code };
+  }
+
+  async #askHealth({ target }: Watched): Promise<{ readonly ok: boolean; readonly bootId: string | null; readonly code: string }> {
+    try {
+      const health = await this.#driver.health(target);
+      return { ok: health.ok, bootId: health.bootId, code: health.ok ? "ok" : "unhealthy" };
+    } catch (error) {
+      return { ok: false, bootId: null, code: error instanceof RelevoError ? error.code : "check_failed" };
+    }
+  }
+
+  async #askObligations({ target }: Watched): Promise<number | null> {
+    try {
+      const obligations = await this.#driver.obligations(target);
+      return obligations === null ? null : obligations.requests + obligations.upgraded + obligations.transactions;
+    } catch {
+      // No answer is no proof of idleness: the gateway's counts decide, and a lost process is noticed by its health.
+      return null;
+    }
+  }
+}

@@ -1,0 +1,21 @@
+/** Whose a pod is: its owner references, followed by UID to an object that the create step made (D2). */
+import type { KubePod, KubeWorkload } from "../kube/types.ts";
+import type { OwnedObject } from "../model/instance.ts";
+import type { World } from "./world.ts";
+
+/** The recorded object that owns the pod, or undefined: then it is nobody's of ours, whatever its labels say. */
+export function ownerOf(pod: KubePod, objects: readonly OwnedObject[], world: Pick<World, "replicaSets">): OwnedObject | undefined {
+  const direct = controllerOf(pod);
+  if (!direct) return undefined;
+  const made = objects.find(({ uid }) => uid === direct.uid);
+  if (made) return made;
+  if (direct.kind !== "ReplicaSet") return undefined;
+  const replicaSet = world.replicaSets.get(pod.metadata.namespace, direct.name);
+  if (!replicaSet || replicaSet.metadata.uid !== direct.uid) return undefined;
+  const deployment = controllerOf(replicaSet);
+  return deployment && objects.find(({ uid }) => uid === deployment.uid);
+}
+
+function controllerOf(object: KubePod | KubeWorkload): { readonly kind: string; readonly name: string; readonly uid: string } | undefined {
+  return object.metadata.ownerReferences.find(({ controller }) => controller);
+}

@@ -1,0 +1,267 @@
+/**
+ * Builds what the planner sees of one pool: the store's rows, joined with the cluster's objects, the checks and the gateways' reports. Pure but for reading
+ * the read models; it interprets and never decides.
+ */
+import type { Instant } from "../kernel/clock.ts";
+import { compareEpochs } from "../kernel/epoch.ts";
+import type { KubePod } from "../kube/types.ts";
+import type { GatewayReport, MemberReport } from "../model/membership.ts";
+import type { Incarnation, InstanceRecord } from "../model/instance.ts";
+import { ANNOTATIONS } from "../model/marks.ts";
+import type { PoolDocument } from "../model/pool.ts";
+import { poolKey, routeOf } from "../model/pool.ts";
+import { isLeaving } from "../model/phase.ts";
+import type {
+  GatewayState,
+  HealthState,
+  InstanceSnapshot,
+  InventoryState,
+  NodeSnapshot,
+  PodSnapshot,
+  PoolSnapshot,
+} from "../plan/snapshot.ts";
+import type { PoolRows } from "../store/port.ts";
+import { ownerOf } from "./owners.ts";
+import type { World } from "./world.ts";
+
+/** A gateway replica that is registered, as it is known now. */
+export interface GatewayView {
+  readonly replica: string;
+  readonly silent: boolean;
+  /** Its last report since it registered here; null before. */
+  readonly report: GatewayReport | null;
+  /** Its stream is open. */
+  readonly connected: boolean;
+  readonly lastSeen: Instant;
+}
+
+export interface SnapshotInput {
+  readonly document: PoolDocument;
+  readonly isDeleting: boolean;
+  readonly blueprintHash: string;
+  readonly rows: PoolRows;
+  readonly world: World;
+  readonly gateways: readonly GatewayView[];
+  /** By node name; what correlation and the node's own objects say. */
+  readonly nodeView: (name: string) => NodeSnapshot | undefined;
+  readonly health: (instance: string, incarnation: number) => HealthState;
+  readonly ownObligations: (instance: string, incarnation: number) => number | null;
+  readonly settledAt: Instant;
+  readonly brake: PoolSnapshot["brake"];
+  readonly now: Instant;
+}
+
+export function snapshotPool(input: SnapshotInput): PoolSnapshot {
+  const { document, rows } = input;
+  const instances = rows.instances.map((record) => viewInstance(input, record));
+  return {
+    pool: poolKey(document.metadata.namespace, document.metadata.name),
+    namespace: document.metadata.namespace,
+    name: document.metadata.name,
+    spec: document.spec,
+    blueprintHash: input.blueprintHash,
+    deleting: input.isDeleting,
+    authorityEpoch: rows.authorityEpoch,
+    generation: rows.generation,
+    freeze: rows.freeze,
+    instances,
+    openSteps: rows.openSteps,
+    failures: rows.failures,
+    reasons: rows.reasons,
+    inventory: inventoryOf(input.world, instances),
+    gateways: input.gateways.map((gateway) => gatewayState(gateway, routeOf(document))),
+    settledAt: input.settledAt,
+    brake: input.brake,
+  };
+}
+
+function gatewayState({ replica, silent, report }: GatewayView, route: string): GatewayState {
+  return { replica, silent, applied: report?.routes.find((each) => each.route === route)?.applied ?? null };
+}
+
+/** A fresh instance whose pods are not all placed is convergence, not a fault (D8), but no node is cordoned meanwhile. */
+function inventoryOf(world: World, instances: readonly InstanceSnapshot[]): InventoryState {
+  const error = world.trouble();
+  if (error !== undefined) return { state: "error", error };
+  for (const { record, pods, podsWanted } of instances) {
+    if (isLeaving(record.phase) || record.phase === "pending") continue;
+    if (pods.length < podsWanted) return { state: "incomplete", missing: `${podsWanted - pods.length} pods of ${record.id}` };
+    const unplaced = pods.find((pod) => pod.node === null);
+    if (unplaced) return { state: "incomplete", missing: `the node of pod ${unplaced.name}` };
+  }
+  return { state: "complete" };
+}
+
+function viewInstance(input: SnapshotInput, record: InstanceRecord): InstanceSnapshot {
+  const { world, rows, document } = input;
+  const owned = world.pods.byIndex("instance", record.id).filter((pod) => pod.metadata.namespace === document.metadata.namespace);
+  const pods = owned.map((pod) => viewPod(input, record, pod));
+  const health = input.health(record.id, record.incarnation.number);
+  const leads = owned.filter((pod) => ownerOf(pod, record.objects.slice(0, 1), world) !== undefined);
+  const newIncarnation = renewalOf(input, record, leads, health);
+  return {
+    record,
+    evidence: rows.evidence.filter((evidence) => evidence.instance === record.id),
+    pods,
+    podsWanted: podsWanted(record, world),
+    newIncarnation,
+    health,
+    witnessed: reportsOf(input, record).some((report) => report?.health === "failing"),
+    lost: lossOf(input, record, leads, health, newIncarnation),
+    obligations: obligationsOf(input, record),
+    ownObligations: input.ownObligations(record.id, record.incarnation.number),
+    appliedEverywhere: record.admittedGeneration !== null && appliedBy(input, record.admittedGeneration) && passesEverywhere(input, record),
+    drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record.drainGeneration),
+    objectsGone: objectsGone(world, record, owned),
+  };
+}
+
+function viewPod(input: SnapshotInput, record: InstanceRecord, pod: KubePod): PodSnapshot {
+  const { metadata, spec, status } = pod;
+  const scheduled = status.conditions.find(({ type }) => type === "PodScheduled");
+  const owner = ownerOf(pod, record.objects, input.world);
+  return {
+    name: metadata.name,
+    uid: metadata.uid,
+    lead: owner !== undefined && owner.uid === record.objects[0]?.uid,
+    ready: status.conditions.some(({ type, status: value }) => type === "Ready" && value === "True"),
+    deleting: metadata.deletionTimestamp !== null,
+    owned: owner !== undefined,
+    protectedByUs: metadata.annotations[ANNOTATIONS.protectedBy] !== undefined,
+    scheduledAt: spec.nodeName === null ? null : (scheduled?.lastTransitionTime ?? metadata.creationTimestamp),
+    node: spec.nodeName === null ? null : (input.nodeView(spec.nodeName) ?? null),
+  };
+}
+
+function podsWanted(record: InstanceRecord, world: World): number {
+  let wanted = 0;
+  for (const object of record.objects) {
+    if (object.kind === "Deployment") wanted += world.deployments.get(object.namespace, object.name)?.spec.replicas ?? 1;
+    if (object.kind === "StatefulSet") wanted += world.statefulSets.get(object.namespace, object.name)?.spec.replicas ?? 1;
+  }
+  return Math.max(1, wanted);
+}
+
+/** The process that runs in a lead pod. */
+interface SeenProcess {
+  readonly pod: KubePod;
+  readonly containerId: string;
+  readonly isRunning: boolean;
+}
+
+function processOf(pod: KubePod): SeenProcess | undefined {
+  const first = pod.spec.containers[0]?.name;
+  const status = pod.status.containerStatuses.find(({ name }) => name === first) ?? pod.status.containerStatuses[0];
+  if (!status || status.containerID === null) return undefined;
+  return { pod, containerId: status.containerID, isRunning: Boolean(status.state.running) };
+}
+
+/**
+ * Another process than the recorded one. One that takes traffic is given up as soon as its own is gone, even before another runs; one that is still being
+ * prepared waits for a process that does.
+ */
+function renewalOf(input: SnapshotInput, record: InstanceRecord, leads: readonly KubePod[], health: HealthState): Incarnation | null {
+  const { incarnation, phase } = record;
+  if (isLeaving(phase) && phase !== "draining") return null;
+  const current = leads.toSorted(byLiveliness)[0];
+  if (!current) return null;
+  const seen = processOf(current);
+  const isSame = current.metadata.uid === incarnation.podUid && seen?.containerId === incarnation.containerId;
+  if (isSame && seen.isRunning) {
+    const hasOtherBoot =
+      incarnation.bootId !== null && health.state === "passing" && health.bootId !== null && health.bootId !== incarnation.bootId;
+    return hasOtherBoot ? { ...incarnation, number: incarnation.number + 1, bootId: null } : null;
+  }
+  const isRunning = seen?.isRunning === true && current.status.podIP !== null;
+  const takesTraffic = phase === "admitted" || phase === "serving" || phase === "draining";
+  if (!isRunning && !takesTraffic) return null;
+  // While its node is silent its status is old news: that is for `lost` to judge.
+  if (isSame && !seen.isRunning && !isRunning && incarnation.host === null) return null;
+  return {
+    number: incarnation.number + 1,
+    podName: current.metadata.name,
+    podUid: current.metadata.uid,
+    containerId: isRunning ? (seen?.containerId ?? null) : null,
+    bootId: null,
+    nodeName: current.spec.nodeName,
+    nodeUid: current.spec.nodeName === null ? null : (input.nodeView(current.spec.nodeName)?.uid ?? null),
+    host: isRunning ? current.status.podIP : null,
+    port: isRunning ? input.document.spec.service.port : null,
+  };
+}
+
+/** One that is not being deleted before one that is, the newest first. */
+function byLiveliness(a: KubePod, b: KubePod): number {
+  return (
+    Number(a.metadata.deletionTimestamp !== null) - Number(b.metadata.deletionTimestamp !== null) ||
+    b.metadata.creationTimestamp - a.metadata.creationTimestamp ||
+    (a.metadata.uid < b.metadata.uid ? -1 : 1)
+  );
+}
+
+function lossOf(
+  input: SnapshotInput,
+  record: InstanceRecord,
+  leads: readonly KubePod[],
+  health: HealthState,
+  renewal: Incarnation | null,
+): InstanceSnapshot["lost"] {
+  const { incarnation, phase } = record;
+  const hasProcess = phase === "validating" || phase === "admitted" || phase === "serving" || phase === "draining";
+  if (!hasProcess || incarnation.number === 0 || renewal !== null || health.state === "passing") return null;
+  const isReadable = input.world.trouble() === undefined;
+  if (isReadable && incarnation.nodeName !== null) {
+    const node = input.nodeView(incarnation.nodeName);
+    if (!node || (incarnation.nodeUid !== null && node.uid !== incarnation.nodeUid) || !node.ready) return "node_lost";
+  }
+  if (isReadable && leads.length === 0) return "pod_lost";
+  if (health.state !== "failing") return null;
+  const isLongAgo = input.now - health.since >= input.document.spec.disruption.unreachableAfter;
+  const isSeenAlive = reportsOf(input, record).some((report) => report?.health === "passing");
+  return isLongAgo && !isSeenAlive ? "process_unreachable" : null;
+}
+
+function reportsOf(input: SnapshotInput, record: InstanceRecord): readonly (MemberReport | undefined)[] {
+  const route = routeOf(input.document);
+  return input.gateways
+    .filter(({ silent }) => !silent)
+    .map(({ report }) =>
+      report?.routes
+        .find((each) => each.route === route)
+        ?.members.find((member) => member.instance === record.id && member.incarnation === record.incarnation.number),
+    );
+}
+
+function obligationsOf(input: SnapshotInput, record: InstanceRecord): InstanceSnapshot["obligations"] {
+  const talking = input.gateways.filter(({ silent }) => !silent);
+  if (talking.some(({ report }) => report === null)) return null;
+  const reports = reportsOf(input, record);
+  return {
+    requests: reports.reduce((sum, report) => sum + (report?.requests ?? 0), 0),
+    sessions: reports.reduce((sum, report) => sum + (report?.sessions ?? 0), 0),
+  };
+}
+
+function appliedBy(input: SnapshotInput, generation: PoolRows["generation"]): boolean {
+  const route = routeOf(input.document);
+  return input.gateways
+    .filter(({ silent }) => !silent)
+    .every(({ report }) => {
+      const applied = report?.routes.find((each) => each.route === route)?.applied;
+      return applied !== undefined && compareEpochs(applied, generation) >= 0;
+    });
+}
+
+function passesEverywhere(input: SnapshotInput, record: InstanceRecord): boolean {
+  const reports = reportsOf(input, record);
+  return reports.length > 0 && reports.every((report) => report?.health === "passing");
+}
+
+function objectsGone(world: World, record: InstanceRecord, pods: readonly KubePod[]): boolean | null {
+  if (world.trouble() !== undefined) return null;
+  if (pods.length > 0) return false;
+  return record.objects.every(({ kind, namespace, name, uid }) => {
+    const informer = kind === "Deployment" ? world.deployments : kind === "StatefulSet" ? world.statefulSets : undefined;
+    return informer?.get(namespace, name)?.metadata.uid !== uid;
+  });
+}
