@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import type { NodeFinding } from "../plan/snapshot.ts";
 import type { NoticeRecord } from "../store/port.ts";
 import { type Correlation, type CorrelationInput, correlate, machineIdOf, mergeFindings, type NodeIdentity } from "./correlate.ts";
 
@@ -41,7 +42,7 @@ function look(input: Partial<CorrelationInput>): {
   return { findings: Object.fromEntries(findings), settlements, nextLookAt };
 }
 
-const WARNED = { reason: "spot_interruption", loss: "deadline", deadline: NOW + 2 * MINUTE, noticeId: "n1" };
+const WARNED: NodeFinding = { reason: "spot_interruption", loss: "deadline", deadline: NOW + 2 * MINUTE, noticeId: "n1" };
 
 test("a notice means the node whose providerID ends in its machine", () => {
   expect(look({ notices: [notice("n1")] })).toEqual({
@@ -188,8 +189,8 @@ test("a notice without a known reason or without a machine is ignored", () => {
 });
 
 test("of equal findings the one that a notice proves is kept", () => {
-  const bare = { ...WARNED, noticeId: null } as const;
-  expect(mergeFindings([bare, WARNED as typeof bare])).toEqual([WARNED]);
+  const bare = { ...WARNED, noticeId: null };
+  expect(mergeFindings([bare, WARNED])).toEqual([WARNED]);
 });
 
 const aNotice = fc.record({

@@ -140,7 +140,6 @@ const healthSchema = z.object({
   service: z.string(),
   eventTypeCategory: z.string(),
   statusCode: z.string().optional(),
-  startTime: z.unknown(),
   affectedEntities: z.array(z.object({ entityValue: z.string(), status: z.string().optional() })).default([]),
 });
 const scheduledSchema = z.object({ startTime: healthTime });

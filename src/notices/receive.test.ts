@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { parseEventBridge } from "./eventbridge/parse.ts";
+import { spotInterruptionWarning, stateChange } from "./eventbridge/compose.ts";
+import { type ReceiverOptions, receiveNotice } from "./receive.ts";
+import type { NoticeRecord } from "../store/port.ts";
+
+const NOW = Date.UTC(2030, 0, 1);
+
+function receiver(): ReceiverOptions & { readonly saved: NoticeRecord[] } {
+  const saved: NoticeRecord[] = [];
+  let ids = 0;
+  return {
+    saved,
+    parse: parseEventBridge,
+    clock: { now: () => NOW },
+    ids: { next: (prefix) => `${prefix}-${++ids}` },
+    store: {
+      saveNotice: async (notice) => {
+        if (saved.some((each) => each.source === notice.source && each.dedupeKey === notice.dedupeKey)) return false;
+        saved.push(notice);
+        return true;
+      },
+    },
+  };
+}
+
+const EVENT = { id: "event-1", at: NOW, machineId: "i-0123456" };
+
+test("a notice is written down before it is acknowledged; the same one again changes nothing", async () => {
+  const options = receiver();
+  const outcomes = [
+    await receiveNotice(spotInterruptionWarning(EVENT), options),
+    await receiveNotice(spotInterruptionWarning(EVENT), options),
+  ].map(({ outcome }) => outcome);
+  expect(outcomes).toEqual(["received", "duplicate"]);
+  expect(options.saved.map(({ id, outcome, deadline }) => ({ id, outcome, deadline }))).toEqual([
+    { id: "notice-1", outcome: "received", deadline: NOW + 120_000 },
+  ]);
+});
+
+test("a notice that nothing goes by is kept as ignored", async () => {
+  const options = receiver();
+  expect((await receiveNotice(stateChange(EVENT, "running"), options)).outcome).toBe("ignored");
+  expect(options.saved.map(({ outcome }) => outcome)).toEqual(["ignored"]);
+});
+
+test("what cannot be understood changes nothing", async () => {
+  const options = receiver();
+  await expect(receiveNotice("{}", options)).rejects.toMatchObject({ code: "notice_malformed", path: "id" });
+  expect(options.saved).toEqual([]);
+});
