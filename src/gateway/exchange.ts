@@ -40,6 +40,8 @@ export abstract class Exchange implements Obligation, Waiter {
   protected readonly method: string;
   protected readonly path: string;
   protected readonly head: RequestHead;
+  /** The protocol that the client's connection is free to change to. */
+  protected readonly upgradeTo: string | undefined;
   protected body: RequestBody = null;
   protected attempt: Attempt | null = null;
 
@@ -63,7 +65,8 @@ export abstract class Exchange implements Obligation, Waiter {
   #paused = false;
   #slow: Limit | null = null;
 
-  constructor(core: GatewayCore, route: RouteState, method: string, path: string, head: RequestHead) {
+  constructor(core: GatewayCore, route: RouteState, method: string, path: string, head: RequestHead, upgradeTo?: string) {
+    this.upgradeTo = upgradeTo;
     this.core = core;
     this.route = route;
     this.ledger = core.ledger.of(route.route);
@@ -90,7 +93,7 @@ export abstract class Exchange implements Obligation, Waiter {
   protected abstract bodyIsOver(): boolean;
   /** Ends an upgraded connection whose member is gone; `endUpgraded` follows. */
   protected abstract breakUpgraded(): void;
-  protected abstract takeUpgrade(member: MemberState, status: number, headers: IncomingHttpHeaders, socket: Duplex): void;
+  protected abstract takeUpgrade(member: MemberState, status: number, headers: string[], socket: Duplex): void;
 
   get ended(): boolean {
     return this.obligationState === "ended";
@@ -169,7 +172,7 @@ export abstract class Exchange implements Obligation, Waiter {
     if (this.#tries === 2) this.core.ledger.retried(this);
     this.core.hold(this, member);
     const upstream = this.core.upstreamOf(member);
-    const upgrade = this.head.upgrade;
+    const upgrade = this.upgradeTo;
     const client = upgrade === undefined ? upstream.take() : upstream.fresh();
     const attempt = new Attempt(this, member, client);
     this.attempt = attempt;
@@ -208,7 +211,7 @@ export abstract class Exchange implements Obligation, Waiter {
     return (
       this.body !== "stream" &&
       this.route.policy.retry === "idempotent" &&
-      this.head.upgrade === undefined &&
+      this.upgradeTo === undefined &&
       isIdempotent(this.method, this.head)
     );
   }
@@ -223,13 +226,7 @@ export abstract class Exchange implements Obligation, Waiter {
 
   attemptAnswered(status: number, given: IncomingHttpHeaders, message: string): void {
     this.#limit?.stop();
-    const headers = answerHeaders(given);
-    const member = this.heldBy;
-    if (member !== null) headers.push(HEADERS.instance, member.instance);
-    if (this.#tries > 1) headers.push(HEADERS.retried, String(this.#tries - 1));
-    if (this.#queuedMs > 0) headers.push(HEADERS.queued, String(Math.ceil(this.#queuedMs)));
-    const session = given[HEADERS.session];
-    if (session !== undefined && member !== null) this.#session(String(session), member, headers);
+    const headers = this.#headersFor(given);
     this.#heldStatus = status;
     this.#heldHeaders = headers;
     this.#heldMessage = message;
@@ -238,6 +235,17 @@ export abstract class Exchange implements Obligation, Waiter {
     const bodyless = this.method === "HEAD" || status === 204 || status === 304;
     // An answer of unknown or great length goes out at once; what is small, or has no body, is held until it is whole.
     if (!bodyless && !(this.#heldLength >= 0 && this.#heldLength <= LIMITS.wholeAnswerBytes)) this.#releaseHead();
+  }
+
+  #headersFor(given: IncomingHttpHeaders): string[] {
+    const headers = answerHeaders(given);
+    const member = this.heldBy;
+    if (member !== null) headers.push(HEADERS.instance, member.instance);
+    if (this.#tries > 1) headers.push(HEADERS.retried, String(this.#tries - 1));
+    if (this.#queuedMs > 0) headers.push(HEADERS.queued, String(Math.ceil(this.#queuedMs)));
+    const session = given[HEADERS.session];
+    if (session !== undefined && member !== null) this.#session(String(session), member, headers);
+    return headers;
   }
 
   #session(value: string, member: MemberState, headers: string[]): void {
@@ -377,7 +385,7 @@ export abstract class Exchange implements Obligation, Waiter {
     }
     this.#headSent = true;
     this.core.ledger.upgrade(this);
-    this.takeUpgrade(member, status, headers, socket);
+    this.takeUpgrade(member, status, this.#headersFor(headers), socket);
   }
 
   /** An upgraded connection is over. */
@@ -385,6 +393,7 @@ export abstract class Exchange implements Obligation, Waiter {
     if (this.ended) return;
     const attempt = this.attempt;
     this.attempt = null;
+    this.#closeSession();
     const member = this.core.ledger.release(this);
     if (attempt !== null) this.core.discard(this, attempt.member, attempt.client);
     this.#end(outcome, code);

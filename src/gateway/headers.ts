@@ -210,3 +210,15 @@ export function hostName(host: string): string {
   const name = host.startsWith("[") ? host.slice(0, host.indexOf("]") + 1) : (host.split(":", 1)[0] ?? "");
   return name.toLowerCase();
 }
+
+/** Names that come more than once get arrays, as node's object forms want them. */
+export function flatToObject(flat: readonly string[]): Record<string, string | string[]> {
+  const object: Record<string, string | string[]> = {};
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    const name = flat[index] as string;
+    const value = flat[index + 1] as string;
+    const known = object[name];
+    object[name] = known === undefined ? value : Array.isArray(known) ? [...known, value] : [known, value];
+  }
+  return object;
+}

@@ -58,7 +58,11 @@ export const LIMITS = {
   upgradedMarginMs: 500,
   /** Between the close frame and the end of the connection. */
   upgradedCloseMs: 1_000,
-  /** Unsent close frames need a frame boundary; frames are not held, only counted through. */
+  longestTimerMs: 2 ** 31 - 1,
+  /** A body of unknown length that is whole within this time can be tried again; a longer one is streamed. */
+  holdUnknownBodyMs: 10,
+  /** Between the first GOAWAY and the end of a connection: what was sent before it was heard still counts. */
+  goawayMs: 100,
   controllerLineBytes: 16 * 1024 * 1024,
   reportEveryMs: 1_000,
   /** Changes within this time share one report. */

@@ -1,16 +1,14 @@
-/** HTTP/1.1 clients. */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+/** The front for HTTP/1.1 clients: connections, malformed and slow ones, and those that ask for another protocol. */
+import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { RejectionCode } from "./codes.ts";
-import { REJECTIONS } from "./codes.ts";
-import type { GatewayCore } from "./core.ts";
-import { Limit } from "./deadlines.ts";
-import { Exchange } from "./exchange.ts";
-import { readRequestHead, type RequestHead } from "./headers.ts";
-import { LIMITS } from "./limits.ts";
-import type { MemberState, RouteState } from "./membership.ts";
 import { HEADERS } from "../model/membership.ts";
+import { REJECTIONS, type RejectionCode } from "./codes.ts";
+import type { GatewayCore } from "./core.ts";
+import { H1Exchange } from "./exchange-h1.ts";
+import { readRequestHead } from "./headers.ts";
+import { LIMITS } from "./limits.ts";
+import { UpgradeExchange } from "./upgrade.ts";
 
 const CONNECTION = Symbol("connection");
 
@@ -25,150 +23,6 @@ interface Connection {
 }
 
 type ClientSocket = Socket & { [CONNECTION]?: Connection };
-
-export class H1Exchange extends Exchange {
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
-
-  constructor(core: GatewayCore, route: RouteState, request: IncomingMessage, response: ServerResponse, path: string, head: RequestHead) {
-    super(core, route, request.method ?? "GET", path, head);
-    this.#request = request;
-    this.#response = response;
-  }
-
-  start(): void {
-    this.accept();
-    const { contentLength, chunked } = this.head;
-    if (!chunked && contentLength <= 0) this.begin();
-    else if (!chunked && contentLength <= LIMITS.heldBodyBytes) this.#holdBody();
-    else {
-      this.body = "stream";
-      this.begin();
-    }
-  }
-
-  #holdBody(): void {
-    if (this.head.expectsContinue) this.#response.writeContinue();
-    const chunks: Buffer[] = [];
-    const limit = new Limit(() => this.#bodyLate());
-    const limits = this.core.deadlines(LIMITS.bodyIdleMs);
-    limits.start(limit);
-    this.#request.on("data", (chunk: Buffer) => {
-      chunks.push(chunk);
-      limits.start(limit);
-    });
-    this.#request.on("end", () => {
-      limit.stop();
-      if (this.ended) return;
-      const [only] = chunks;
-      this.body = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
-      this.begin();
-    });
-    // The connection's `close` ends the exchange; here it only must not be unhandled.
-    this.#request.on("error", () => limit.stop());
-  }
-
-  #bodyLate(): void {
-    if (this.ended) return;
-    this.#response.shouldKeepAlive = false;
-    this.reject("body_timeout");
-  }
-
-  protected override async *streamBody(): AsyncGenerator<Buffer> {
-    const limit = new Limit(() => this.#request.destroy(new Error("the request's body did not come in time")));
-    const limits = this.core.deadlines(LIMITS.bodyIdleMs);
-    try {
-      limits.start(limit);
-      for await (const chunk of this.#request.iterator({ destroyOnReturn: false })) {
-        limit.stop();
-        yield chunk as Buffer;
-        limits.start(limit);
-      }
-    } finally {
-      limit.stop();
-    }
-  }
-
-  protected override bodyIsOver(): boolean {
-    return this.#request.complete;
-  }
-
-  protected override sendContinue(): void {
-    this.#response.writeContinue();
-  }
-
-  protected override sendInformation(status: number, headers: string[]): void {
-    if (status === 103) this.#response.writeEarlyHints(toObject(headers));
-    else if (status === 102) this.#response.writeProcessing();
-  }
-
-  protected override sendHead(status: number, headers: string[], message: string): void {
-    this.#writeHead(status, headers, message);
-    this.#response.flushHeaders();
-  }
-
-  protected override sendWhole(status: number, headers: string[], message: string, body: Buffer | null): void {
-    this.#writeHead(status, headers, message);
-    // As one string with the head it goes out in one write; latin1 keeps every byte.
-    if (body === null) this.#response.end();
-    else this.#response.end(body.toString("latin1"), "latin1");
-    this.#endUnreadBody();
-  }
-
-  #writeHead(status: number, headers: string[], message: string): void {
-    const response = this.#response;
-    response.sendDate = false;
-    if (this.core.stopping) response.shouldKeepAlive = false;
-    if (message === "") response.writeHead(status, headers);
-    else response.writeHead(status, message, headers);
-  }
-
-  protected override sendChunk(chunk: Buffer): boolean {
-    if (this.#response.write(chunk)) return true;
-    this.#response.once("drain", () => this.clientDrained());
-    return false;
-  }
-
-  protected override sendEnd(trailers: IncomingHttpHeaders): void {
-    if (this.#response.chunkedEncoding) for (const name in trailers) this.#response.addTrailers({ [name]: String(trailers[name]) });
-    this.#response.end();
-    this.#endUnreadBody();
-  }
-
-  /** A client that goes on sending after its answer is given the time of a body, and no more. */
-  #endUnreadBody(): void {
-    const request = this.#request;
-    if (request.complete) return;
-    const limit = new Limit(() => {
-      if (!request.complete) request.socket.destroy();
-    });
-    this.core.deadlines(LIMITS.bodyIdleMs).start(limit);
-    request.once("end", () => limit.stop());
-    request.resume();
-  }
-
-  protected override breakOff(): void {
-    this.#response.destroy();
-  }
-
-  protected override takeUpgrade(_member: MemberState, _status: number, _headers: IncomingHttpHeaders, socket: Duplex): void {
-    socket.destroy();
-    this.endUpgraded("cut", "unexpected_upgrade");
-  }
-
-  protected override breakUpgraded(): void {}
-}
-
-export function toObject(flat: readonly string[]): Record<string, string | string[]> {
-  const object: Record<string, string | string[]> = {};
-  for (let index = 0; index + 1 < flat.length; index += 2) {
-    const name = flat[index] as string;
-    const value = flat[index + 1] as string;
-    const known = object[name];
-    object[name] = known === undefined ? value : Array.isArray(known) ? [...known, value] : [known, value];
-  }
-  return object;
-}
 
 /** The path and query of a request target; absolute forms lose their origin. Undefined when it cannot be passed on. */
 export function pathOf(target: string): string | undefined {
@@ -195,9 +49,12 @@ export class H1Front {
       maxHeaderSize: LIMITS.requestHeadBytes,
       noDelay: true,
       optimizeEmptyRequests: true,
+      // Clients offer to go on in HTTP/2 (h2c) with ordinary requests; those are answered as they are.
+      shouldUpgradeCallback: (request) => !/^h2c/i.test(request.headers.upgrade ?? ""),
     });
     this.server.on("request", (request, response) => this.#request(request, response));
     this.server.on("checkContinue", (request, response) => this.#request(request, response));
+    this.server.on("upgrade", (request, socket, first) => this.#upgrade(request, socket, first));
     this.server.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#clientError(error, socket as ClientSocket));
   }
 
@@ -226,6 +83,25 @@ export class H1Front {
     }
     const exchange = new H1Exchange(this.#core, route, request, response, path, head);
     if (connection.current !== null && !connection.current.ended) this.#keepEarlier(connection, connection.current);
+    connection.current = exchange;
+    connection.requests += 1;
+    exchange.start();
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, first: Buffer): void {
+    const connection = (socket as ClientSocket)[CONNECTION];
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket as Socket);
+    response.on("finish", () => socket.end());
+    const head = readRequestHead(request.rawHeaders, request.socket.remoteAddress ?? "");
+    const route = this.#core.routeFor(head.host);
+    const path = pathOf(request.url ?? "/");
+    if (route === undefined || path === undefined || connection === undefined) {
+      this.#core.faults.unrouted += 1;
+      return refuse(response, route === undefined ? "no_route" : "bad_request");
+    }
+    const exchange = new UpgradeExchange(this.#core, route, request, response, path, head, socket, first);
     connection.current = exchange;
     connection.requests += 1;
     exchange.start();
@@ -266,6 +142,14 @@ export class H1Front {
 
   get connections(): number {
     return this.#sockets.size;
+  }
+
+  /** Ends upgraded connections in order, as far as they can be. */
+  closeUpgraded(): void {
+    for (const socket of this.#sockets) {
+      const exchange = socket[CONNECTION]?.current;
+      if (exchange instanceof UpgradeExchange) exchange.closeForStop();
+    }
   }
 
   destroyAll(): void {

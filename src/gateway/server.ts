@@ -1,16 +1,14 @@
 /** Composes a gateway: the core, the fronts for its clients, the checks of its members, the line to the controller. */
-import { createServer, type Server, type Socket } from "node:net";
 import type { Registry } from "prom-client";
 import type { Clock } from "../kernel/clock.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Random } from "../kernel/random.ts";
 import type { ControllerLine, GatewayReport } from "../model/membership.ts";
+import { Fronts } from "./fronts.ts";
 import { GatewayCore, type GatewayLog } from "./core.ts";
 import { HealthChecks, httpHealthCheck } from "./health.ts";
-import { LIMITS } from "./limits.ts";
 import { ControllerLink } from "./link.ts";
 import { gatewayMetrics } from "./metrics.ts";
-import { H1Front } from "./relay-h1.ts";
 import { reportOf } from "./report.ts";
 import { Tokens, type TokenKey } from "./tokens.ts";
 
@@ -97,60 +95,4 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       core.stop();
     },
   };
-}
-
-/** One port for all protocols: what a connection speaks is told by its first bytes. */
-class Fronts {
-  readonly #core: GatewayCore;
-  readonly #h1: H1Front;
-  readonly #server: Server;
-  #closed = false;
-
-  constructor(core: GatewayCore) {
-    this.#core = core;
-    this.#h1 = new H1Front(core);
-    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket));
-    this.#server.maxConnections = LIMITS.clientConnections;
-  }
-
-  async listen(host: string, port: number): Promise<string> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(port, host, () => {
-        this.#server.off("error", reject);
-        resolve();
-      });
-    });
-    this.#sweep();
-    const address = this.#server.address();
-    const actual = typeof address === "object" && address !== null ? address.port : port;
-    return `http://${host.includes(":") ? `[${host}]` : host}:${actual}`;
-  }
-
-  #accept(socket: Socket): void {
-    socket.on("error", () => undefined); // `close` follows and ends what the connection carried
-    this.#h1.accept(socket);
-  }
-
-  #sweep(): void {
-    this.#core.clock.after(LIMITS.requestHeadSweepMs, () => {
-      if (this.#closed) return;
-      this.#h1.sweep(LIMITS.clientIdleMs);
-      this.#sweep();
-    });
-  }
-
-  async close(graceMs: number): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    const { clock } = this.#core;
-    const until = clock.monotonic() + graceMs;
-    while (this.#h1.connections > 0 && clock.monotonic() < until) {
-      this.#h1.sweep(LIMITS.stoppingIdleMs);
-      await clock.sleep(Math.min(LIMITS.stoppingSweepMs, Math.max(1, until - clock.monotonic())));
-    }
-    this.#closed = true;
-    this.#h1.destroyAll();
-    this.#h1.server.close();
-    await closed;
-  }
 }
