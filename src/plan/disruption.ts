@@ -182,7 +182,7 @@ function hasten(instance: InstanceSnapshot, draft: Draft): void {
 /** Only pods whose owners lead by UID to what Relevo made, and only while a node's owner could take them for a voluntary reason (D2). */
 function protect(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
   if (pool.spec.disruption.mode !== "Act" || !(isHeld(instance) || instance.record.phase === "draining")) return;
-  for (const pod of instance.pods.toSorted((a, b) => compareText(a.uid, b.uid))) {
+  for (const pod of instance.pods) {
     if (!pod.owned || pod.protectedByUs || pod.deleting || pod.node === null) continue;
     if (pool.openSteps.some(({ id }) => id.startsWith(`protect/${pod.uid}`))) continue;
     draft.decide({

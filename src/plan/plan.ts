@@ -19,12 +19,21 @@ import type { PoolSnapshot } from "./snapshot.ts";
 import { compareText, idOf } from "./view.ts";
 
 export function planPool(seen: PoolSnapshot, now: Instant): Plan {
-  const pool: PoolSnapshot = { ...seen, instances: seen.instances.toSorted((a, b) => compareText(idOf(a), idOf(b))) };
+  const pool = inOrder(seen);
   const draft = new Draft();
   if (pool.freeze && now < pool.freeze.until) return planFrozen(pool, now, draft);
 
   planAll(pool, now, draft);
   return draft.finish();
+}
+
+/** Whatever the order in which things were seen, they are looked at in one order (I17). */
+function inOrder(pool: PoolSnapshot): PoolSnapshot {
+  const instances = pool.instances.toSorted((a, b) => compareText(idOf(a), idOf(b)));
+  return {
+    ...pool,
+    instances: instances.map((instance) => ({ ...instance, pods: instance.pods.toSorted((a, b) => compareText(a.uid, b.uid)) })),
+  };
 }
 
 function planAll(pool: PoolSnapshot, now: Instant, draft: Draft): void {
