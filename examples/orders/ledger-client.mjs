@@ -14,17 +14,13 @@ export class LedgerClient {
 
   /** `once`: a second execution with the same id is a fault that the ledger counts. */
   async append(id, kind, { once = false } = {}) {
-    await this.#send("POST", "/append", JSON.stringify({ id, kind, once, execution: randomUUID() }));
+    await this.#post("/append", JSON.stringify({ id, kind, once, execution: randomUUID() }));
   }
 
-  async ping() {
-    await this.#send("GET", "/counts");
-  }
-
-  #send(method, path, body = "") {
+  #post(path, body) {
     return new Promise((resolve, reject) => {
       const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-      const sent = request(new URL(path, this.#url), { method, agent, headers, timeout: LIMIT_MS }, (response) => {
+      const sent = request(new URL(path, this.#url), { method: "POST", agent, headers, timeout: LIMIT_MS }, (response) => {
         response.resume();
         response.on("error", reject);
         response.on("end", () =>

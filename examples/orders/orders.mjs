@@ -17,7 +17,8 @@ if (!ledgerUrl) {
 }
 
 const routes = createRoutes(ledgerUrl);
-const instance = createInstance({ handler: routes.handle, onUpgrade: routes.upgrade, health: { ledger: routes.checkLedger } });
+// The ledger is no part of its health: a fault that all instances share must not take them all out of traffic at once.
+const instance = createInstance({ handler: routes.handle, onUpgrade: routes.upgrade });
 routes.attach(instance);
 
 // Kubernetes asks so before it kills: no new work from here on, and the process goes when what it has is done.

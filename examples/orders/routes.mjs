@@ -1,9 +1,9 @@
-/** What orders serves; `createRoutes` gives the request handler, the upgrade handler and the health check. */
+/** What orders serves; `createRoutes` gives the request handler and the upgrade handler. */
+import { BadRequest, idOf, readJson, sendJson } from "./http.mjs";
 import { LedgerClient } from "./ledger-client.mjs";
 import { createLive } from "./live.mjs";
 import { createTransactions } from "./transactions.mjs";
 
-const MAX_BODY_BYTES = 64 * 1024;
 const EXPORT_CHUNK_MS = 200;
 const MAX_EXPORT_SECONDS = 60;
 
@@ -72,36 +72,7 @@ export function createRoutes(ledgerUrl) {
       }
     },
     upgrade: live.upgrade,
-    async checkLedger() {
-      await ledger.ping();
-    },
   };
-}
-
-export class BadRequest extends Error {}
-
-export function idOf(value) {
-  if (typeof value === "string" && /^[\w.:-]{1,100}$/.test(value)) return value;
-  throw new BadRequest("`id` must be 1 to 100 letters, digits, dots, colons, dashes or underscores");
-}
-
-export async function readJson(req) {
-  let text = "";
-  for await (const chunk of req) {
-    text += chunk;
-    if (text.length > MAX_BODY_BYTES) throw new BadRequest(`the body is larger than ${MAX_BODY_BYTES} bytes`);
-  }
-  try {
-    return JSON.parse(text) ?? {};
-  } catch {
-    throw new BadRequest("the body is not JSON");
-  }
-}
-
-export function sendJson(res, status, body) {
-  const text = JSON.stringify(body);
-  res.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
-  res.end(text);
 }
 
 function fail(res, error) {

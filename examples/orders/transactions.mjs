@@ -3,7 +3,7 @@
  * a request on the wrong instance is seen.
  */
 import { randomUUID } from "node:crypto";
-import { idOf, sendJson } from "./routes.mjs";
+import { idOf, sendJson } from "./http.mjs";
 
 const DEFAULT_TTL_MS = 10_000;
 const MAX_TTL_MS = 60_000;

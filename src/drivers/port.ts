@@ -39,7 +39,7 @@ export interface InstanceDriver {
   identity(target: InstanceTarget): Promise<Identity | null>;
   /** An instance that says it is not well is an answer, not an error. */
   health(target: InstanceTarget): Promise<InstanceHealth>;
-  /** Null when the instance does not speak the protocol: the gateway's counts are all there is. */
+  /** Of the process that `target.bootId` names, when it does. Null when the instance does not speak the protocol: the gateway's counts are all there is. */
   obligations(target: InstanceTarget): Promise<Obligations | null>;
   prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;
   admit(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;

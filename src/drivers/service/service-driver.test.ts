@@ -104,6 +104,17 @@ test.each([
   await impatient.destroy();
 });
 
+test("the obligations of another process are not taken for those of the one that is meant", async () => {
+  const target = await targetOf((_request, response) => response.end('{"bootId":"b2","requests":0,"upgraded":0,"transactions":0}'));
+
+  expect(await driver.obligations(target)).toEqual({ bootId: "b2", requests: 0, upgraded: 0, transactions: 0 });
+  await expect(driver.obligations({ ...target, bootId: "b1" })).rejects.toMatchObject({
+    code: "boot_id_mismatch",
+    class: "conflict",
+    found: "b2",
+  });
+});
+
 const answers: [string, RequestListener, string, string][] = [
   ["fails", (_request, response) => response.writeHead(500).end("oops"), "instance_failed", "retryable"],
   ["refuses", (_request, response) => response.writeHead(403).end(), "instance_refused", "terminal"],

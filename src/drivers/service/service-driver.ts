@@ -59,7 +59,15 @@ export class ServiceDriver implements InstanceDriver {
 
   async obligations(target: InstanceTarget): Promise<Obligations | null> {
     if (target.protocol === "none") return null;
-    return this.#read(target, "obligations", obligationsSchema);
+    const obligations = await this.#read(target, "obligations", obligationsSchema);
+    // Another process knows nothing of what this one accepted: its zero must not pass for "drained".
+    if (target.bootId !== null && obligations.bootId !== target.bootId)
+      throw new RelevoError("boot_id_mismatch", `Another process answers at ${at(target)}.`, {
+        class: "conflict",
+        found: obligations.bootId,
+        allowed: target.bootId,
+      });
+    return obligations;
   }
 
   prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
