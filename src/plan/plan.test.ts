@@ -240,6 +240,11 @@ describe("a deadline", () => {
   });
 });
 
+test("a deadline without a time may come at any moment: the drain begins at once (S4)", () => {
+  const pool = poolOf({}, [serving({ on: [node("z", { cordoned: "by_us" })], evidence: ["instance_state_change"] })]);
+  expect(brief(planPool(pool, NOON))).toEqual(["add #0 replace for orders-a", "drain orders-a deadline"]);
+});
+
 describe("a forced loss", () => {
   test("drains at once, is sealed when the gateways have applied it, and is replaced as a repair (D13, D18)", () => {
     const lost = serving({

@@ -41,9 +41,9 @@ export function lossOf(instance: InstanceSnapshot): Loss | undefined {
   return gravestEvidence(instance)?.loss;
 }
 
-/** The earliest time at which its capacity goes, where evidence names one. */
+/** The earliest time at which its capacity goes. A loss of class deadline without a time (hibernation) may come at any moment: its time is now. */
 export function deadlineOf(instance: InstanceSnapshot): Instant | null {
-  const deadlines = instance.evidence.flatMap(({ deadline }) => (deadline === null ? [] : [deadline]));
+  const deadlines = instance.evidence.filter(({ loss }) => loss === "deadline").map(({ deadline, firstSeen }) => deadline ?? firstSeen);
   return deadlines.length === 0 ? null : Math.min(...deadlines);
 }
 

@@ -182,7 +182,7 @@ export function evidenceOf(
     nodeUid: on?.uid ?? null,
     nodeClaimName: on?.owner?.name ?? null,
     nodeClaimUid: on?.owner?.uid ?? null,
-    deadline,
+    deadline: EVIDENCE_REASONS[why] === "deadline" ? deadline : null,
     noticeId: null,
     firstSeen: NOON - 5_000,
     authorityEpoch: EPOCH_ZERO,
