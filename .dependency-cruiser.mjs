@@ -32,6 +32,7 @@ const MAY_IMPORT = {
     "store/port.ts",
     "server/control-plane.ts",
     "server/metrics.ts",
+    "server/log.ts",
   ],
   demand: ["kernel", "model"],
   gateway: ["kernel", "model"],
@@ -57,7 +58,7 @@ const MAY_IMPORT = {
     "demand",
     "server",
   ],
-  cli: ["kernel", "model", "plan", "server/control-plane.ts", "embedded/admin-api.ts", ...PORTS],
+  cli: ["kernel", "model", "plan", "server/views.ts", "server/log.ts", "embedded/admin-api.ts", ...PORTS],
 };
 
 /** Where the parts are put together; only main.ts and these may reach every folder. */

@@ -8,6 +8,8 @@ export type ErrorClass = "terminal" | "retryable" | "conflict" | "cancelled";
 
 export interface ErrorDetails {
   readonly class?: ErrorClass;
+  /** The path of the field that is wrong, where the input has fields: `spec.size.desired`. */
+  readonly field?: string | undefined;
   readonly found?: unknown;
   readonly allowed?: string;
   readonly todo?: string;
@@ -18,6 +20,7 @@ export class RelevoError extends Error {
   /** snake_case, stable: programs match on it. */
   readonly code: string;
   readonly class: ErrorClass;
+  readonly field: string | undefined;
   readonly found: unknown;
   readonly allowed: string | undefined;
   readonly todo: string | undefined;
@@ -27,6 +30,7 @@ export class RelevoError extends Error {
     this.name = "RelevoError";
     this.code = code;
     this.class = details.class ?? "terminal";
+    this.field = details.field;
     this.found = details.found;
     this.allowed = details.allowed;
     this.todo = details.todo;

@@ -61,7 +61,7 @@ function problemsOfIssue(shape: Shape, issue: z.core.$ZodIssue, input: unknown):
   const found = valueAt(input, path);
   const about = { path, field, found, atKey: false };
   const place = shapeAt(shape, path);
-  if (issue.code === "custom") return [{ ...about, sentence: `${field} ${issue.message}`, allowed: undefined, todo: undefined }];
+  if (issue.code === "custom") return [{ ...about, sentence: `${field}: ${issue.message}`, allowed: undefined, todo: undefined }];
   const allowed = allowedBy(place) ?? issue.message;
   if (found === undefined) return [{ ...about, sentence: `${field} is missing`, allowed, todo: `add ${field}` }];
   const near = typeof found === "string" && place?.enum ? nearest(found, place.enum.map(String)) : undefined;
@@ -124,7 +124,7 @@ function allowedBy(shape: Shape | undefined): string | undefined {
     case "array":
       return shape.minItems === undefined && shape.maxItems === undefined
         ? "a list"
-        : `a list of${range(shape.minItems, shape.maxItems)} entries`;
+        : `a list of${range(shape.minItems, shape.maxItems).replace(" from ", " ")} entries`;
     case "object":
       return shape.properties && Object.keys(shape.properties).length > 0
         ? `a mapping with ${Object.keys(shape.properties).join(", ")}`

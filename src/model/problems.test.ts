@@ -1,0 +1,85 @@
+import { expect, test } from "vitest";
+import { poolSchema } from "./pool.ts";
+import { nearest, parseDocument, problemsOf } from "./problems.ts";
+
+const GOOD = {
+  apiVersion: "relevo.dev/v1alpha1",
+  kind: "Pool",
+  metadata: { name: "orders" },
+  spec: {
+    driver: "service",
+    size: { desired: 4 },
+    blueprint: { objects: [{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "$(relevo.instance)" } }] },
+  },
+};
+
+function problems(document: unknown) {
+  const parsed = poolSchema.safeParse(document);
+  return parsed.success ? [] : problemsOf(poolSchema, parsed.error, document);
+}
+
+function told(spec: object) {
+  return problems({ ...GOOD, spec: { ...GOOD.spec, ...spec } }).map(({ sentence, found, allowed, todo }) => [
+    sentence,
+    found,
+    allowed,
+    todo,
+  ]);
+}
+
+test("a value of the wrong kind, an unknown name, a bad duration: each is told with what is allowed", () => {
+  expect(told({ size: { desired: "four" } })).toEqual([
+    ["spec.size.desired is not valid", "four", "a whole number from 0 to 10000", undefined],
+  ]);
+  expect(told({ disruption: { mode: "act" } })).toEqual([
+    ["spec.disruption.mode is not valid", "act", "Off, Observe, Act", "did you mean Act?"],
+  ]);
+  expect(told({ disruption: { drainFor: "10 minutes" } })).toEqual([
+    ["spec.disruption.drainFor is not valid", "10 minutes", "a duration such as 90s, 2m or 1h30m", undefined],
+  ]);
+  expect(told({ size: { desired: 4, flor: 3 } })).toEqual([
+    ["spec.size.flor is no field", "flor", "desired, floor, max", "did you mean floor?"],
+  ]);
+  expect(told({ size: { desired: 4, floor: 5 } })).toEqual([["spec.size.floor: floor 5 is above desired 4", 5, undefined, undefined]]);
+  expect(told({ blueprint: { objects: [] } })[0]).toEqual([
+    "spec.blueprint.objects is not valid",
+    [],
+    "a list of 1 to 20 entries",
+    undefined,
+  ]);
+});
+
+test("what is missing is told as missing, with where it belongs", () => {
+  const { driver: _driver, ...spec } = GOOD.spec;
+
+  expect(problems({ ...GOOD, spec })).toEqual([
+    {
+      path: ["spec", "driver"],
+      field: "spec.driver",
+      sentence: "spec.driver is missing",
+      found: undefined,
+      allowed: "service",
+      todo: "add spec.driver",
+      atKey: false,
+    },
+  ]);
+});
+
+test("all problems are told, the first one speaks", () => {
+  const document = { ...GOOD, kind: "Poool", spec: { ...GOOD.spec, size: { desired: -1 } } };
+
+  expect(() => parseDocument(poolSchema, document)).toThrow(
+    expect.objectContaining({
+      code: "document_invalid",
+      field: "kind",
+      message: "kind is not valid",
+      problems: [expect.objectContaining({ field: "kind" }), expect.objectContaining({ field: "spec.size.desired" })],
+    }),
+  );
+});
+
+test("a name is suggested only when it is near", () => {
+  expect(nearest("dsruption", ["disruption", "driver"])).toBe("disruption");
+  expect(nearest("dirver", ["disruption", "driver"])).toBe("driver");
+  expect(nearest("foo", ["disruption", "driver"])).toBeUndefined();
+});

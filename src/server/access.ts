@@ -1,0 +1,68 @@
+/** Who may call: the bind address, the bearer token, the sender of a notice. */
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { BlockList, isIP } from "node:net";
+import { RelevoError } from "../kernel/errors.ts";
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
+LOOPBACK.addAddress("::1", "ipv6");
+
+export function isLoopback(host: string): boolean {
+  const bare = host.replace(/^\[(.*)\]$/, "$1");
+  const family = isIP(bare);
+  return family === 0 ? bare === "localhost" : LOOPBACK.check(bare, family === 4 ? "ipv4" : "ipv6");
+}
+
+/** Anything but loopback is reachable by others, so it demands a token. Throws `bind_needs_token`. */
+export function assertMayBind(host: string, token: string | null): void {
+  if (token !== null || isLoopback(host)) return;
+  throw new RelevoError("bind_needs_token", `The API may not listen on ${host} without a token.`, {
+    found: host,
+    allowed: "127.0.0.0/8, ::1 and localhost without a token",
+    todo: "set RELEVO_TOKEN, or listen on 127.0.0.1",
+  });
+}
+
+/** Hashed first: the comparison takes the same time whatever the lengths are. */
+export function isSameSecret(given: string, wanted: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(given), digest(wanted));
+}
+
+export function bearerOf(header: string | undefined): string | undefined {
+  return header === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(header)?.[1];
+}
+
+export const SIGNATURE_HEADER = "x-relevo-signature";
+
+/** `sha256=<hex>`: HMAC-SHA-256 of the raw body. */
+export function signBody(body: string | Uint8Array, secret: string): string {
+  return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+}
+
+export interface WebhookAccess {
+  /** A sender may sign with this. */
+  readonly secret: string | null;
+  /** Or send this as its bearer token. */
+  readonly token: string | null;
+}
+
+/** Throws `notice_unauthorized`. With neither a secret nor a token everybody may send: only possible on loopback. */
+export function assertMayNotify(
+  access: WebhookAccess,
+  headers: { readonly authorization: string | undefined; readonly signature: string | undefined },
+  body: Uint8Array,
+): void {
+  if (access.secret === null && access.token === null) return;
+  if (access.secret !== null && headers.signature !== undefined && isSameSecret(headers.signature, signBody(body, access.secret))) return;
+  const bearer = bearerOf(headers.authorization);
+  if (access.token !== null && bearer !== undefined && isSameSecret(bearer, access.token)) return;
+  const ways = [
+    ...(access.secret === null ? [] : [`${SIGNATURE_HEADER}: sha256=<HMAC of the body>`]),
+    ...(access.token === null ? [] : ["authorization: Bearer <token>"]),
+  ];
+  const isMissing = headers.signature === undefined && headers.authorization === undefined;
+  throw new RelevoError("notice_unauthorized", isMissing ? "The notice is not signed." : "The notice's signature or token is wrong.", {
+    allowed: ways.join(", or "),
+  });
+}

@@ -1,0 +1,428 @@
+import { expect, test } from "vitest";
+import type { FastifyInstance } from "fastify";
+import { RelevoError } from "../kernel/errors.ts";
+import { VirtualClock } from "../kernel/virtual-clock.ts";
+import { storeUnavailable } from "../store/port.ts";
+import { signBody } from "./access.ts";
+import { createServer, type ServerOptions } from "./app.ts";
+import { createLogger } from "./log.ts";
+import { createMetrics } from "./metrics.ts";
+import { aPool, anInstance, FakeControlPlane, NOON, ORDERS_YAML_OBJECT, someEvidence } from "./testing/fake-control-plane.ts";
+
+const TOKEN = "t0ken";
+const AUTHORIZED = { authorization: `Bearer ${TOKEN}` };
+
+interface Running {
+  readonly app: FastifyInstance;
+  readonly fake: FakeControlPlane;
+  readonly metrics: ReturnType<typeof createMetrics>;
+  readonly logged: () => Record<string, unknown>[];
+}
+
+async function aServer(fake = new FakeControlPlane({ pools: [aPool()] }), options: Partial<ServerOptions> = {}): Promise<Running> {
+  const clock = new VirtualClock(NOON);
+  const metrics = createMetrics();
+  const lines: string[] = [];
+  const log = createLogger({ level: "debug", name: "test", clock, destination: { write: (line) => void lines.push(line) } });
+  const parts = { controlPlane: fake, metrics, log, clock };
+  const app = await createServer({
+    ...parts,
+    options: { host: "127.0.0.1", token: TOKEN, webhookSecret: null, version: "0.0.0", ...options },
+  });
+  return { app, fake, metrics, logged: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
+}
+
+test("a request without the token, or with another, is refused before anything is read", async () => {
+  const { app, fake } = await aServer();
+
+  const missing = await app.inject({ url: "/v1/pools" });
+  const wrong = await app.inject({ url: "/v1/pools", headers: { authorization: "Bearer other" } });
+
+  expect([missing.statusCode, missing.json()]).toEqual([
+    401,
+    {
+      error: {
+        code: "unauthorized",
+        message: "A bearer token is missing.",
+        allowed: "authorization: Bearer <token>",
+        todo: "give the token of .relevo/run.json, or set RELEVO_TOKEN",
+      },
+    },
+  ]);
+  expect([wrong.statusCode, wrong.json().error.message]).toEqual([401, "The bearer token is wrong."]);
+  expect(fake.calls).toEqual([]);
+});
+
+test("health, readiness, metrics and the API's description need no token", async () => {
+  const { app } = await aServer();
+
+  const answers = await Promise.all(["/healthz", "/readyz", "/metrics", "/openapi.json"].map((url) => app.inject({ url })));
+
+  expect(answers.map((answer) => answer.statusCode)).toEqual([200, 200, 200, 200]);
+  expect(answers[0]?.json()).toEqual({ ok: true, now: "2030-01-01T12:00:00.000Z", version: "0.0.0" });
+});
+
+test("a controller that is not ready says why with 503", async () => {
+  const readiness = { ready: false, checks: [{ name: "store", ok: false, message: "disk full" }] };
+  const { app } = await aServer(new FakeControlPlane({ readiness }));
+
+  const answer = await app.inject({ url: "/readyz" });
+
+  expect([answer.statusCode, answer.json()]).toEqual([503, readiness]);
+});
+
+test("any address but loopback demands a token", async () => {
+  await expect(aServer(undefined, { host: "0.0.0.0", token: null })).rejects.toMatchObject({
+    code: "bind_needs_token",
+    found: "0.0.0.0",
+    allowed: "127.0.0.0/8, ::1 and localhost without a token",
+  });
+  await expect(aServer(undefined, { host: "0.0.0.0" })).resolves.toBeDefined();
+  await expect(aServer(undefined, { host: "127.0.0.1", token: null })).resolves.toBeDefined();
+});
+
+test("without a token the API answers only to loopback names", async () => {
+  const { app } = await aServer(undefined, { token: null });
+
+  const rebound = await app.inject({ url: "/v1/pools", headers: { host: "evil.example:7070" } });
+  const local = await app.inject({ url: "/v1/pools", headers: { host: "127.0.0.1:7070" } });
+
+  expect([rebound.statusCode, rebound.json().error.code]).toEqual([403, "host_not_allowed"]);
+  expect(local.statusCode).toBe(200);
+});
+
+test("a pool is shown with its counts and the reason why nothing is done (D11)", async () => {
+  const { app } = await aServer();
+
+  const answer = await app.inject({ url: "/v1/pools/default/orders", headers: AUTHORIZED });
+
+  expect(answer.json()).toEqual({
+    pool: "default/orders",
+    namespace: "default",
+    name: "orders",
+    driver: "service",
+    mode: "Act",
+    desired: 4,
+    floor: 3,
+    max: 8,
+    serving: 4,
+    phases: { serving: 4 },
+    route: "orders",
+    provisioners: ["karpenter"],
+    generation: "0.7",
+    authorityEpoch: "0.3",
+    owner: "controller-1",
+    resourceVersion: "12",
+    freeze: null,
+    heldSteps: 0,
+    reasons: [
+      {
+        subject: "",
+        code: "nothing_to_do",
+        sentence: "as many instances serve as are desired, and no evidence is against any of them",
+        since: "2030-01-01T12:00:00.000Z",
+      },
+    ],
+    losses: [],
+    traffic: null,
+  });
+});
+
+test("a pool that is not there is a 404 that says what was looked for", async () => {
+  const { app } = await aServer();
+
+  const answer = await app.inject({ url: "/v1/pools/default/other", headers: AUTHORIZED });
+
+  expect([answer.statusCode, answer.json()]).toEqual([
+    404,
+    { error: { code: "pool_not_found", message: "There is no pool default/other.", found: "default/other", todo: "see relevo get pools" } },
+  ]);
+});
+
+test("evidence is typed and sanitised, absent and populated alike, and its first reading is logged (D16)", async () => {
+  const fake = new FakeControlPlane();
+  const { app, logged } = await aServer(fake);
+
+  const absent = await app.inject({ url: "/v1/evidence", headers: AUTHORIZED });
+  fake.state.evidence.push(someEvidence());
+  const populated = await app.inject({ url: "/v1/evidence?pool=default/orders", headers: AUTHORIZED });
+
+  expect(absent.json()).toEqual({ items: [] });
+  expect(populated.json()).toEqual({
+    items: [
+      {
+        id: "ev-1",
+        pool: "default/orders",
+        instance: "orders-a",
+        incarnation: 1,
+        loss: "voluntary",
+        reason: "node_drifted",
+        firstSeen: "2030-01-01T12:00:00.000Z",
+        deadline: null,
+        node: { name: "node-a", uid: "node-a-uid" },
+        nodeClaim: { name: "claim-a", uid: "claim-a-uid" },
+        pod: null,
+        notice: null,
+        authorityEpoch: "0.0",
+      },
+    ],
+  });
+  expect(logged().filter(({ event }) => event === "evidence_first_read")).toMatchObject([{ count: 0, pool: null, from: "127.0.0.1" }]);
+});
+
+test("a plan is shown as decisions and holds, each with its sentence", async () => {
+  const { app } = await aServer();
+
+  const answer = await app.inject({ url: "/v1/pools/default/orders/plan", headers: AUTHORIZED });
+
+  expect(answer.json()).toEqual({
+    pool: "default/orders",
+    at: "2030-01-01T12:00:00.000Z",
+    decisions: [
+      {
+        kind: "create_instance",
+        subject: "orders-a",
+        detail: null,
+        reason: { code: "below_desired", sentence: "3 of 4 instances serve or are on their way: one more is created" },
+      },
+    ],
+    holds: [
+      {
+        subject: "orders-b",
+        until: null,
+        reason: { code: "serving_not_above_desired", sentence: "4 serve and 4 are desired: a voluntary drain waits for one more" },
+      },
+    ],
+    nextLookAt: "2030-01-01T12:00:05.000Z",
+  });
+});
+
+test("a query out of range names its field, what was found and what is allowed", async () => {
+  const { app } = await aServer();
+
+  const answer = await app.inject({ url: "/v1/steps?limit=5000", headers: AUTHORIZED });
+
+  expect([answer.statusCode, answer.json()]).toEqual([
+    400,
+    {
+      error: {
+        code: "query_invalid",
+        message: "limit is not valid",
+        field: "limit",
+        found: "5000",
+        allowed: "a whole number from 1 to 1000",
+      },
+    },
+  ]);
+});
+
+test("a document with a mistake is refused with its field, and nothing is applied", async () => {
+  const { app, fake } = await aServer();
+  const document = { ...ORDERS_YAML_OBJECT, spec: { ...ORDERS_YAML_OBJECT.spec, size: { desired: "four" } } };
+
+  const answer = await app.inject({ method: "POST", url: "/v1/apply", headers: AUTHORIZED, payload: document });
+
+  expect([answer.statusCode, answer.json()]).toEqual([
+    422,
+    {
+      error: {
+        code: "document_invalid",
+        message: "spec.size.desired is not valid",
+        field: "spec.size.desired",
+        found: "four",
+        allowed: "a whole number from 0 to 10000",
+      },
+    },
+  ]);
+  expect(fake.calls).toEqual([]);
+});
+
+test("a document is applied as it was written, without the defaults", async () => {
+  const { app, fake } = await aServer();
+
+  const answer = await app.inject({ method: "POST", url: "/v1/apply?dryRun=true", headers: AUTHORIZED, payload: ORDERS_YAML_OBJECT });
+
+  expect(answer.json()).toEqual({ pool: "default/orders", result: "created", dryRun: true });
+  expect(fake.calls).toEqual([{ call: "apply", with: { document: ORDERS_YAML_OBJECT, dryRun: true } }]);
+});
+
+test("an operator's commands carry who and why, and a refusal keeps its code", async () => {
+  const fake = new FakeControlPlane({ pools: [aPool()], instances: [anInstance("orders-a")] });
+  const { app } = await aServer(fake);
+  const post = (url: string, payload: object) => app.inject({ method: "POST", url, headers: AUTHORIZED, payload });
+
+  const drained = await post("/v1/instances/orders-a/drain", { by: "ann", why: "test" });
+  const frozen = await post("/v1/freeze", { pool: null, for: "2h", why: "audit", by: "ann" });
+  const foreign = await post("/v1/nodes/node-b/uncordon", { by: "ann" });
+
+  expect(drained.json()).toEqual({ evidence: "ev-1" });
+  expect(frozen.json()).toEqual({ pools: ["default/orders"], until: "2030-01-01T14:00:00.000Z" });
+  expect([foreign.statusCode, foreign.json().error]).toEqual([
+    409,
+    { code: "not_our_cordon", message: "node-b was not cordoned by Relevo.", found: "node-b", todo: "use kubectl uncordon" },
+  ]);
+  expect(fake.calls).toEqual([
+    { call: "drain", with: { instance: "orders-a", by: "ann", why: "test" } },
+    { call: "freeze", with: { pool: null, until: NOON + 7_200_000, why: "audit", by: "ann" } },
+    { call: "uncordon", with: { node: "node-b", by: "ann" } },
+  ]);
+});
+
+test("an unknown failure is a 500 that tells the log and not the caller", async () => {
+  const fake = new FakeControlPlane({ pools: [aPool()] });
+  fake.listPools = () => Promise.reject(new TypeError("a path and a secret"));
+  const { app, logged } = await aServer(fake);
+
+  const answer = await app.inject({ url: "/v1/pools", headers: AUTHORIZED });
+
+  expect([answer.statusCode, answer.json()]).toEqual([
+    500,
+    { error: { code: "internal", message: "The controller failed to answer.", todo: "see the controller's log" } },
+  ]);
+  expect(logged().filter(({ level }) => level === "error")).toMatchObject([{ code: "internal", err: { message: "a path and a secret" } }]);
+});
+
+const NOTICE = JSON.stringify({ "detail-type": "EC2 Spot Instance Interruption Warning", detail: { "instance-id": "i-1" } });
+
+function notify(app: FastifyInstance, payload: string, headers: Record<string, string>, source = "eventbridge") {
+  return app.inject({ method: "POST", url: `/v1/notices/${source}`, headers: { "content-type": "application/json", ...headers }, payload });
+}
+
+test("a notice with a good signature or token is taken, its credentials are not passed on (S1)", async () => {
+  const { app, fake, metrics } = await aServer(undefined, { webhookSecret: "s3cret" });
+
+  const signed = await notify(app, NOTICE, { "x-relevo-signature": signBody(NOTICE, "s3cret") });
+  const bearer = await notify(app, NOTICE, AUTHORIZED);
+
+  expect([signed.statusCode, signed.json()]).toEqual([202, { accepted: ["notice-1"], duplicates: [], ignored: [] }]);
+  expect(bearer.statusCode).toBe(202);
+  expect(fake.calls[0]).toEqual({
+    call: "receiveNotice",
+    with: { source: "eventbridge", body: NOTICE, headers: { "content-type": "application/json", "user-agent": "lightMyRequest" } },
+  });
+  expect(await metrics.registry.getSingleMetricAsString("relevo_notices_total")).toContain(
+    'relevo_notices_total{source="eventbridge",outcome="accepted"} 2',
+  );
+});
+
+test("a notice with a wrong signature, another body or none is refused, logged and counted, and changes nothing (S1)", async () => {
+  const { app, fake, metrics, logged } = await aServer(undefined, { webhookSecret: "s3cret" });
+
+  const wrong = await notify(app, NOTICE, { "x-relevo-signature": signBody(NOTICE, "other") });
+  const changed = await notify(app, `${NOTICE} `, { "x-relevo-signature": signBody(NOTICE, "s3cret") });
+  const unsigned = await notify(app, NOTICE, {});
+
+  expect([wrong.statusCode, changed.statusCode, unsigned.statusCode]).toEqual([401, 401, 401]);
+  expect(unsigned.json().error).toEqual({
+    code: "notice_unauthorized",
+    message: "The notice is not signed.",
+    allowed: "x-relevo-signature: sha256=<HMAC of the body>, or authorization: Bearer <token>",
+  });
+  expect(fake.calls).toEqual([]);
+  expect(await metrics.registry.getSingleMetricAsString("relevo_notices_total")).toContain('outcome="notice_unauthorized"} 3');
+  expect(logged().filter(({ event }) => event === "notice_refused")).toHaveLength(3);
+});
+
+test("a notice that cannot be understood is a 400 with its field; one too large a 413; an unknown source a 404", async () => {
+  const { app, metrics } = await aServer();
+
+  const noJson = await notify(app, "{", AUTHORIZED);
+  const noDetail = await notify(app, "{}", AUTHORIZED);
+  const large = await notify(app, "x".repeat(65 * 1024), AUTHORIZED);
+  const unknown = await notify(app, NOTICE, AUTHORIZED, "elsewhere");
+
+  expect([noJson.statusCode, noJson.json().error.field]).toEqual([400, "body"]);
+  expect([noDetail.statusCode, noDetail.json().error]).toEqual([
+    400,
+    { code: "notice_malformed", message: "detail is missing.", field: "detail", allowed: "a mapping" },
+  ]);
+  expect([large.statusCode, large.json().error.code]).toEqual([413, "body_too_large"]);
+  expect([unknown.statusCode, unknown.json().error.code]).toEqual([404, "notice_source_unknown"]);
+  const counted = await metrics.registry.getSingleMetricAsString("relevo_notices_total");
+  expect(counted).toContain('{source="eventbridge",outcome="notice_malformed"} 2');
+  expect(counted).toContain('{source="eventbridge",outcome="body_too_large"} 1');
+  expect(counted).toContain('{source="unknown",outcome="notice_source_unknown"} 1');
+});
+
+test("while the store is away a notice is answered 503, so that the sender tries again", async () => {
+  const fake = new FakeControlPlane({ failure: storeUnavailable("disk full", new Error("ENOSPC")) });
+  const { app } = await aServer(fake);
+
+  const answer = await notify(app, NOTICE, AUTHORIZED);
+
+  expect([answer.statusCode, answer.headers["retry-after"], answer.json().error.code]).toEqual([503, "1", "store_unavailable"]);
+});
+
+test("a body over 1 MiB is refused, a body of another type too", async () => {
+  const { app } = await aServer();
+
+  const large = await app.inject({ method: "POST", url: "/v1/apply", headers: AUTHORIZED, payload: { text: "x".repeat(1024 * 1024) } });
+  const text = await app.inject({
+    method: "POST",
+    url: "/v1/freeze",
+    headers: { ...AUTHORIZED, "content-type": "text/xml" },
+    payload: "<a/>",
+  });
+
+  expect([large.statusCode, large.json().error.code]).toEqual([413, "body_too_large"]);
+  expect([text.statusCode, text.json().error.code]).toEqual([415, "media_type_unsupported"]);
+});
+
+test("the OpenAPI document names every route, its answers and the form of an error", async () => {
+  const { app } = await aServer();
+
+  const document = (await app.inject({ url: "/openapi.json" })).json();
+
+  expect(Object.keys(document.paths).toSorted()).toEqual([
+    "/gateway/v1/reports",
+    "/gateway/v1/stream",
+    "/healthz",
+    "/metrics",
+    "/readyz",
+    "/v1/apply",
+    "/v1/cordons",
+    "/v1/evidence",
+    "/v1/explain",
+    "/v1/freeze",
+    "/v1/gateways",
+    "/v1/instances",
+    "/v1/instances/{instance}/drain",
+    "/v1/nodes",
+    "/v1/nodes/{node}/uncordon",
+    "/v1/notices",
+    "/v1/notices/{source}",
+    "/v1/pools",
+    "/v1/pools/{namespace}/{name}",
+    "/v1/pools/{namespace}/{name}/plan",
+    "/v1/steps",
+    "/v1/unfreeze",
+    "/v1/watch",
+  ]);
+  const { responses } = document.paths["/v1/pools"].get;
+  expect(Object.keys(responses)).toEqual(["200", "default"]);
+  expect(responses.default.content["application/json"].schema.properties.error.required).toEqual(["code", "message"]);
+});
+
+test("secrets never reach the log", async () => {
+  const lines: string[] = [];
+  const log = createLogger({
+    level: "info",
+    name: "test",
+    clock: new VirtualClock(NOON),
+    destination: { write: (line) => void lines.push(line) },
+  });
+
+  log.info({ token: "hush", options: { secret: "hush", token: "hush" }, req: { headers: { authorization: "hush", cookie: "hush" } } }, "x");
+
+  expect(lines.join("")).not.toContain("hush");
+  expect(JSON.parse(lines[0] ?? "")).toMatchObject({ level: "info", name: "test", time: "2030-01-01T12:00:00.000Z", token: "[redacted]" });
+});
+
+test("a refusal of our own keeps its class's status when its code has none", async () => {
+  const fake = new FakeControlPlane({ failure: new RelevoError("something_new", "Not now.", { class: "conflict" }) });
+  const { app } = await aServer(fake);
+
+  const answer = await app.inject({ method: "POST", url: "/v1/unfreeze", headers: AUTHORIZED, payload: { pool: null, by: "ann" } });
+
+  expect([answer.statusCode, answer.json()]).toEqual([409, { error: { code: "something_new", message: "Not now." } }]);
+});

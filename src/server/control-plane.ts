@@ -1,0 +1,189 @@
+/**
+ * All that the HTTP API asks of the controller. Implemented in `control/`; the API adds only forms, limits and words. Times are in ms since the epoch, a pool
+ * is named `namespace/name`.
+ */
+import type { Instant } from "../kernel/clock.ts";
+import type { Epoch } from "../kernel/epoch.ts";
+import type { KubeObjectDraft } from "../kube/api.ts";
+import type { Evidence } from "../model/evidence.ts";
+import type { InstanceRecord } from "../model/instance.ts";
+import type { ControllerLine, GatewayReport, RouteCounts } from "../model/membership.ts";
+import type { Phase } from "../model/phase.ts";
+import type { PoolDocument } from "../model/pool.ts";
+import type { Reason } from "../model/reasons.ts";
+import type { StepRecord } from "../model/step.ts";
+import type { Plan } from "../plan/decision.ts";
+import type { Freeze, LossCounts, NoticeRecord, StandingReason } from "../store/port.ts";
+
+export interface ControlPlane {
+  listPools(): Promise<readonly PoolState[]>;
+  findPool(pool: string): Promise<PoolState | undefined>;
+  /** Deleted ones too; newest first. */
+  listInstances(query: RecordQuery): Promise<readonly InstanceState[]>;
+  listEvidence(query: RecordQuery): Promise<readonly Evidence[]>;
+  listSteps(query: RecordQuery): Promise<readonly StepRecord[]>;
+  listNotices(limit: number): Promise<readonly NoticeRecord[]>;
+  /** Nodes that Relevo cordoned and nobody uncordoned since. */
+  listCordons(): Promise<readonly CordonState[]>;
+  listNodes(): Promise<readonly NodeState[]>;
+  listGateways(): Promise<readonly GatewayReplicaState[]>;
+
+  /** The pure planner on the live snapshot; changes nothing. Throws `pool_not_found`. */
+  plan(pool: string): Promise<PlanResult>;
+  /** Of a pool (`namespace/name`) or an instance id. Throws `subject_not_found`. */
+  explain(subject: string): Promise<Explanation>;
+
+  /** Creates or replaces the Pool in the Kubernetes API; `document` is the text's content, `parsed` the same with defaults. */
+  apply(document: KubeObjectDraft, parsed: PoolDocument, options: { readonly dryRun: boolean }): Promise<ApplyResult>;
+  /** Records evidence `operator_drain`; throws `instance_not_found`, `instance_leaving`. */
+  drain(command: DrainCommand): Promise<{ readonly evidence: string }>;
+  /** Own cordons only; throws `node_not_found`, `not_our_cordon`. */
+  uncordon(node: string, by: string): Promise<void>;
+  /** `pool: null` means all. Returns the pools that it concerns; throws `pool_not_found`. */
+  freeze(pool: string | null, freeze: Freeze): Promise<readonly string[]>;
+  unfreeze(pool: string | null, by: string): Promise<readonly string[]>;
+
+  /** Throws `notice_source_unknown`, `notice_malformed` (with its field), `store_unavailable`; whatever it throws, nothing was changed. */
+  receiveNotice(notice: IncomingNotice): Promise<NoticeReceipt>;
+
+  /** Calls `listener` at each transition from now on, never before it returned. The listener must not throw and must not wait. */
+  subscribe(listener: (entry: JournalEntry) => void): () => void;
+
+  /**
+   * A gateway replica opened its stream: it is registered, and `send` gets all routes at once, later those that changed. Another stream of the same replica
+   * replaces this one. `send` returns false when the stream is over.
+   */
+  connectGateway(replica: string, send: (line: ControllerLine) => boolean): Promise<GatewayLink>;
+  receiveReport(report: GatewayReport): Promise<void>;
+
+  readiness(): Promise<Readiness>;
+}
+
+export interface RecordQuery {
+  /** Absent: all pools. */
+  readonly pool?: string | undefined;
+  readonly limit: number;
+}
+
+export interface PoolState {
+  readonly pool: string;
+  /** As applied. */
+  readonly document: PoolDocument;
+  readonly resourceVersion: string | null;
+  readonly authorityEpoch: Epoch;
+  readonly owner: string | null;
+  readonly generation: Epoch;
+  readonly serving: number;
+  /** Of all that are not deleted. */
+  readonly phases: Partial<Readonly<Record<Phase, number>>>;
+  readonly freeze: Freeze | null;
+  readonly reasons: readonly StandingReason[];
+  readonly losses: readonly LossCounts[];
+  readonly heldSteps: number;
+  /** Of its route, over all gateway replicas; null before the first report. */
+  readonly traffic: RouteCounts | null;
+}
+
+export interface InstanceState {
+  readonly record: InstanceRecord;
+  /** Null while no complete report is there. */
+  readonly obligations: { readonly requests: number; readonly sessions: number } | null;
+  readonly health: "unknown" | "passing" | "failing";
+}
+
+export interface CordonState {
+  readonly node: string;
+  readonly nodeUid: string;
+  readonly step: string;
+  readonly evidence: string | null;
+  readonly at: Instant | null;
+}
+
+export interface NodeState {
+  readonly name: string;
+  readonly uid: string;
+  readonly zone: string | null;
+  readonly machineId: string | null;
+  readonly ready: boolean;
+  readonly unschedulable: boolean;
+  readonly cordonedByUs: boolean;
+  readonly deleting: boolean;
+  /** Null when no declared provisioner owns it. */
+  readonly owner: { readonly provisioner: string; readonly name: string; readonly uid: string } | null;
+  readonly findings: readonly { readonly reason: string; readonly loss: string; readonly deadline: Instant | null }[];
+  readonly instances: readonly string[];
+}
+
+export interface GatewayReplicaState {
+  readonly replica: string;
+  readonly registeredAt: Instant;
+  readonly connected: boolean;
+  readonly lastReportAt: Instant | null;
+  readonly silent: boolean;
+  readonly routes: readonly { readonly route: string; readonly applied: Epoch; readonly current: Epoch; readonly counts: RouteCounts }[];
+}
+
+export interface PlanResult {
+  readonly pool: string;
+  readonly at: Instant;
+  readonly plan: Plan;
+}
+
+export interface Explanation {
+  readonly kind: "pool" | "instance";
+  readonly subject: string;
+  readonly pool: string;
+  readonly at: Instant;
+  /** Why it does what it does, or nothing; the most important first. */
+  readonly reasons: readonly { readonly subject: string; readonly reason: Reason; readonly since: Instant | null }[];
+  readonly instance: InstanceState | null;
+  readonly evidence: readonly Evidence[];
+  readonly steps: readonly StepRecord[];
+}
+
+export interface ApplyResult {
+  readonly pool: string;
+  readonly result: "created" | "configured" | "unchanged";
+}
+
+export interface DrainCommand {
+  readonly instance: string;
+  readonly by: string;
+  readonly why: string;
+}
+
+export interface IncomingNotice {
+  /** `eventbridge`, … */
+  readonly source: string;
+  readonly body: string;
+  /** Lower-case names; without credentials. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface NoticeReceipt {
+  readonly accepted: readonly string[];
+  readonly duplicates: readonly string[];
+  /** Understood, and of no concern: the reason as a code. */
+  readonly ignored: readonly string[];
+}
+
+export interface JournalEntry {
+  readonly at: Instant;
+  readonly kind: "phase" | "evidence" | "step" | "notice" | "hold" | "freeze" | "cordon" | "pool" | "gateway";
+  readonly pool: string | null;
+  /** An instance, a node, a step, a replica. */
+  readonly subject: string;
+  /** A short code: `serving`, `cordoned`, `spot_interruption`, … */
+  readonly code: string;
+  readonly from: string | null;
+  readonly reason: Reason | null;
+}
+
+export interface GatewayLink {
+  close(): void;
+}
+
+export interface Readiness {
+  readonly ready: boolean;
+  readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly message: string }[];
+}

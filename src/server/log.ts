@@ -1,0 +1,35 @@
+/** Structured logs: one JSON object a line. Secrets never get in: what may hold one is replaced before it is written. */
+import { type DestinationStream, type Logger, pino } from "pino";
+import { type Clock, formatInstant } from "../kernel/clock.ts";
+
+const SECRET_FIELDS = ["token", "secret", "password", "authorization", "cookie", "signature"];
+const SECRET_HEADERS = ["authorization", "cookie", "x-relevo-signature", "x-relevo-secret", "relevo-token"];
+
+const REDACTED = [
+  ...SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]),
+  ...SECRET_HEADERS.flatMap((header) => [`headers["${header}"]`, `*.headers["${header}"]`]),
+];
+
+export type { Logger } from "pino";
+
+export interface LogOptions {
+  /** `trace`, `debug`, `info`, `warn`, `error`, `fatal`, `silent`. */
+  readonly level: string;
+  /** Which process speaks: `controller`, `gateway`, … */
+  readonly name: string;
+  readonly clock: Clock;
+  /** Standard output unless given. */
+  readonly destination?: DestinationStream;
+}
+
+export function createLogger({ level, name, clock, destination }: LogOptions): Logger {
+  const options = {
+    level,
+    name,
+    base: { name },
+    timestamp: () => `,"time":"${formatInstant(clock.now())}"`,
+    formatters: { level: (label: string) => ({ level: label }) },
+    redact: { paths: REDACTED, censor: "[redacted]" },
+  };
+  return destination === undefined ? pino(options) : pino(options, destination);
+}

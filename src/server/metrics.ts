@@ -1,0 +1,113 @@
+/**
+ * What Relevo counts, by Prometheus' naming conventions. Fed through small functions, so that nobody else knows the names. Labels come from closed sets and
+ * from names of pools, routes and replicas, never from requests.
+ */
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { Instant } from "../kernel/clock.ts";
+import { LOSSES, PHASES, type Loss, type Phase } from "../model/phase.ts";
+import type { RouteCounts } from "../model/membership.ts";
+
+export interface PoolGauges {
+  readonly phases: Partial<Readonly<Record<Phase, number>>>;
+  readonly serving: number;
+  readonly desired: number;
+  readonly floor: number;
+  readonly frozen: boolean;
+  readonly heldSteps: number;
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+export function createMetrics(registry: Registry = new Registry()) {
+  const registers = [registry];
+  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
+    new Gauge({ name, help, labelNames: [...labelNames], registers });
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
+    new Counter({ name, help, labelNames: [...labelNames], registers });
+
+  const instances = gauge("relevo_instances", "Instances that are not deleted.", ["pool", "phase"]);
+  const serving = gauge("relevo_serving", "Instances that serve: the only ones that count towards the floor.", ["pool"]);
+  const desired = gauge("relevo_desired", "Instances that the pool's document wants.", ["pool"]);
+  const floor = gauge("relevo_floor", "Instances that should never be undercut.", ["pool"]);
+  const frozen = gauge("relevo_frozen", "1 while an operator froze the pool.", ["pool"]);
+  const heldSteps = gauge("relevo_held_steps", "Steps whose effect nobody can tell, waiting for an operator.", ["pool"]);
+  const ownCordons = gauge("relevo_own_cordons", "Nodes that Relevo cordoned and nobody uncordoned since.", []);
+  const lastPass = gauge("relevo_last_pass_timestamp_seconds", "When the last pass over a pool ended.", ["pool"]);
+  const gatewayReplicas = gauge("relevo_gateway_replicas", "Registered gateway replicas.", ["state"]);
+  const storeWritable = gauge("relevo_store_writable", "1 while the store accepts commits.", []);
+  const routeRequests = gauge(
+    "relevo_route_requests",
+    "Requests of a route as its gateway replicas count them: accepted = completed + in_flight + queued + rejected + cut.",
+    ["route", "replica", "state"],
+  );
+  const evidence = counter("relevo_evidence_total", "Facts recorded against instances.", ["pool", "reason", "loss"]);
+  const steps = counter("relevo_steps_total", "Journaled steps that ended.", ["kind", "outcome"]);
+  const lostInstances = counter("relevo_losses_total", "Instances that left, by class of loss.", ["pool", "loss"]);
+  const lostObligations = counter("relevo_lost_obligations_total", "Requests and sessions that were lost or cut with an instance.", [
+    "pool",
+    "loss",
+  ]);
+  const assumedSeals = counter("relevo_assumed_seals_total", "Seals outside the zero-loss claim.", ["pool"]);
+  const replacements = counter("relevo_replacements_total", "Replacements that began to serve.", ["pool"]);
+  const candidateFailures = counter("relevo_candidate_failures_total", "Candidates that failed before they served.", ["pool", "failure"]);
+  const notices = counter("relevo_notices_total", "Notices received.", ["source", "outcome"]);
+  const apiRequests = counter("relevo_api_requests_total", "Requests of this API.", ["method", "route", "status"]);
+  const passSeconds = new Histogram({
+    name: "relevo_pass_duration_seconds",
+    help: "How long a pass over a pool took.",
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+    registers,
+  });
+  const ofPool = [serving, desired, floor, frozen, heldSteps, lastPass];
+
+  return {
+    registry,
+
+    setPool(pool: string, state: PoolGauges): void {
+      for (const phase of PHASES) if (phase !== "deleted") instances.set({ pool, phase }, state.phases[phase] ?? 0);
+      serving.set({ pool }, state.serving);
+      desired.set({ pool }, state.desired);
+      floor.set({ pool }, state.floor);
+      frozen.set({ pool }, state.frozen ? 1 : 0);
+      heldSteps.set({ pool }, state.heldSteps);
+      // A series that begins with its first loss would hide that loss from rate().
+      for (const loss of LOSSES) lostInstances.inc({ pool, loss }, 0);
+    },
+    /** Its gauges go; what was counted stays. */
+    forgetPool(pool: string): void {
+      for (const phase of PHASES) instances.remove({ pool, phase });
+      for (const metric of ofPool) metric.remove({ pool });
+    },
+    setOwnCordons: (count: number): void => ownCordons.set(count),
+    setStoreWritable: (writable: boolean): void => storeWritable.set(writable ? 1 : 0),
+    setGatewayReplicas(current: number, silent: number): void {
+      gatewayReplicas.set({ state: "current" }, current);
+      gatewayReplicas.set({ state: "silent" }, silent);
+    },
+    setRoute(route: string, replica: string, counts: RouteCounts): void {
+      const { accepted, completed, inFlight, queued, rejected, cut, retried } = counts;
+      const states = { accepted, completed, in_flight: inFlight, queued, rejected, cut, retried };
+      for (const [state, value] of Object.entries(states)) routeRequests.set({ route, replica, state }, value);
+    },
+    forgetReplica(route: string, replica: string): void {
+      for (const state of ["accepted", "completed", "in_flight", "queued", "rejected", "cut", "retried"])
+        routeRequests.remove({ route, replica, state });
+    },
+
+    passEnded(pool: string, at: Instant, durationMs: number): void {
+      lastPass.set({ pool }, at / 1000);
+      passSeconds.observe(durationMs / 1000);
+    },
+    countEvidence: (pool: string, reason: string, loss: Loss): void => evidence.inc({ pool, reason, loss }),
+    countStep: (kind: string, outcome: string): void => steps.inc({ kind, outcome }),
+    countLoss(pool: string, loss: Loss, obligations: number, isAssumed: boolean): void {
+      lostInstances.inc({ pool, loss });
+      lostObligations.inc({ pool, loss }, obligations);
+      if (isAssumed) assumedSeals.inc({ pool });
+    },
+    countReplacement: (pool: string): void => replacements.inc({ pool }),
+    countCandidateFailure: (pool: string, failure: string): void => candidateFailures.inc({ pool, failure }),
+    countNotice: (source: string, outcome: string, by = 1): void => notices.inc({ source, outcome }, by),
+    countApiRequest: (method: string, route: string, status: number): void => apiRequests.inc({ method, route, status: String(status) }),
+  };
+}

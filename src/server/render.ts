@@ -1,0 +1,236 @@
+/** Records → the JSON of the API. */
+import { formatInstant, type Instant } from "../kernel/clock.ts";
+import type { RelevoError } from "../kernel/errors.ts";
+import type { Evidence } from "../model/evidence.ts";
+import { routeOf } from "../model/pool.ts";
+import { type Reason, sentenceOf } from "../model/reasons.ts";
+import type { StepRecord } from "../model/step.ts";
+import type { Effect, Move } from "../plan/decision.ts";
+import type { NoticeRecord } from "../store/port.ts";
+import type {
+  CordonState,
+  Explanation,
+  GatewayReplicaState,
+  InstanceState,
+  JournalEntry,
+  NodeState,
+  PlanResult,
+  PoolState,
+} from "./control-plane.ts";
+import type {
+  CordonView,
+  ErrorView,
+  EvidenceView,
+  ExplanationView,
+  GatewayView,
+  InstanceView,
+  JournalView,
+  NodeView,
+  NoticeView,
+  PlanView,
+  PoolView,
+  StandingReasonView,
+  StepView,
+} from "./views.ts";
+
+const maybe = (at: Instant | null | undefined): string | null => (at === null || at === undefined ? null : formatInstant(at));
+
+export function renderReason(reason: Reason): { code: string; sentence: string } {
+  return { code: reason.code, sentence: sentenceOf(reason) };
+}
+
+function renderStanding({ subject, reason, since }: { subject: string; reason: Reason; since: Instant | null }): StandingReasonView {
+  return { ...renderReason(reason), subject, since: maybe(since) };
+}
+
+export function renderPool(state: PoolState): PoolView {
+  const { document, freeze } = state;
+  return {
+    pool: state.pool,
+    namespace: document.metadata.namespace,
+    name: document.metadata.name,
+    driver: document.spec.driver,
+    mode: document.spec.disruption.mode,
+    desired: document.spec.size.desired,
+    floor: document.spec.size.floor,
+    max: document.spec.size.max,
+    serving: state.serving,
+    phases: { ...state.phases },
+    route: routeOf(document),
+    provisioners: [...document.spec.disruption.provisioners],
+    generation: state.generation,
+    authorityEpoch: state.authorityEpoch,
+    owner: state.owner,
+    resourceVersion: state.resourceVersion,
+    freeze: freeze && { until: formatInstant(freeze.until), why: freeze.why, by: freeze.by },
+    heldSteps: state.heldSteps,
+    reasons: state.reasons.map(renderStanding),
+    losses: state.losses.map((loss) => ({ ...loss })),
+    traffic: state.traffic && { ...state.traffic },
+  };
+}
+
+export function renderInstance({ record, obligations, health }: InstanceState): InstanceView {
+  const { incarnation } = record;
+  return {
+    id: record.id,
+    pool: record.pool,
+    ordinal: record.ordinal,
+    purpose: record.purpose,
+    replaces: record.replaces,
+    phase: record.phase,
+    phaseSince: formatInstant(record.phaseSince),
+    createdAt: formatInstant(record.createdAt),
+    trust: record.trust,
+    health,
+    incarnation: incarnation.number,
+    pod: incarnation.podName,
+    node: incarnation.nodeName,
+    address: incarnation.host === null || incarnation.port === null ? null : `${incarnation.host}:${incarnation.port}`,
+    requests: obligations?.requests ?? null,
+    sessions: obligations?.sessions ?? null,
+    drain: record.drainLoss && { loss: record.drainLoss, since: maybe(record.drainSince), deadline: maybe(record.drainDeadline) },
+    seal: record.seal,
+    failure: record.failure,
+  };
+}
+
+export function renderEvidence(evidence: Evidence): EvidenceView {
+  const named = (name: string | null, uid: string | null) => (name === null ? null : { name, uid });
+  return {
+    id: evidence.id,
+    pool: evidence.pool,
+    instance: evidence.instance,
+    incarnation: evidence.incarnation,
+    loss: evidence.loss,
+    reason: evidence.reason,
+    firstSeen: formatInstant(evidence.firstSeen),
+    deadline: maybe(evidence.deadline),
+    node: named(evidence.nodeName, evidence.nodeUid),
+    nodeClaim: named(evidence.nodeClaimName, evidence.nodeClaimUid),
+    pod: named(evidence.podName, evidence.podUid),
+    notice: evidence.noticeId,
+    authorityEpoch: evidence.authorityEpoch,
+  };
+}
+
+export function renderStep(step: StepRecord): StepView {
+  return {
+    id: step.id,
+    operation: step.operation,
+    pool: step.pool,
+    instance: step.instance,
+    kind: step.kind,
+    state: step.state,
+    outcome: step.outcome,
+    attempts: step.attempts,
+    recordedAt: formatInstant(step.recordedAt),
+    endedAt: maybe(step.endedAt),
+    reason: renderReason(step.reason),
+    authorityEpoch: step.authorityEpoch,
+  };
+}
+
+export function renderNotice(notice: NoticeRecord): NoticeView {
+  return {
+    id: notice.id,
+    source: notice.source,
+    receivedAt: formatInstant(notice.receivedAt),
+    outcome: notice.outcome,
+    reason: notice.reason,
+    machines: [...notice.machineIds],
+    deadline: maybe(notice.deadline),
+  };
+}
+
+export function renderCordon(cordon: CordonState): CordonView {
+  return { ...cordon, at: maybe(cordon.at) };
+}
+
+export function renderNode(node: NodeState): NodeView {
+  return {
+    name: node.name,
+    uid: node.uid,
+    zone: node.zone,
+    machine: node.machineId,
+    ready: node.ready,
+    unschedulable: node.unschedulable,
+    cordonedByUs: node.cordonedByUs,
+    deleting: node.deleting,
+    owner: node.owner && { ...node.owner },
+    findings: node.findings.map((finding) => ({ ...finding, deadline: maybe(finding.deadline) })),
+    instances: [...node.instances],
+  };
+}
+
+export function renderGateway(gateway: GatewayReplicaState): GatewayView {
+  return {
+    replica: gateway.replica,
+    registeredAt: formatInstant(gateway.registeredAt),
+    connected: gateway.connected,
+    silent: gateway.silent,
+    lastReportAt: maybe(gateway.lastReportAt),
+    routes: gateway.routes.map((route) => ({ ...route, counts: { ...route.counts } })),
+  };
+}
+
+export function renderPlan({ pool, at, plan }: PlanResult): PlanView {
+  return {
+    pool,
+    at: formatInstant(at),
+    decisions: plan.decisions.map((decision) => ({ kind: decision.kind, ...about(decision), reason: renderReason(decision.reason) })),
+    holds: plan.holds.map((hold) => ({ subject: hold.subject, until: maybe(hold.until), reason: renderReason(hold.reason) })),
+    nextLookAt: maybe(plan.nextLookAt),
+  };
+}
+
+/** Which object a decision is about, and what changes there. */
+function about(decision: Effect | Move): { subject: string; detail: string | null } {
+  switch (decision.kind) {
+    case "cordon_node":
+      return { subject: decision.node.name, detail: `for ${decision.instance}` };
+    case "protect_pod":
+      return { subject: decision.pod.name, detail: `of ${decision.instance}` };
+    case "move":
+      return { subject: decision.instance, detail: `${decision.from} → ${decision.to}` };
+    case "add_instance":
+      return { subject: "", detail: decision.replaces === null ? null : `replaces ${decision.replaces}` };
+    case "record_evidence":
+      return { subject: decision.evidence.instance, detail: `${decision.evidence.reason} (${decision.evidence.loss})` };
+    case "trust":
+      return { subject: decision.instance, detail: `${decision.from} → ${decision.to}` };
+    default:
+      return { subject: decision.instance, detail: null };
+  }
+}
+
+export function renderExplanation(explanation: Explanation): ExplanationView {
+  return {
+    kind: explanation.kind,
+    subject: explanation.subject,
+    pool: explanation.pool,
+    at: formatInstant(explanation.at),
+    reasons: explanation.reasons.map(renderStanding),
+    instance: explanation.instance && renderInstance(explanation.instance),
+    evidence: explanation.evidence.map(renderEvidence),
+    steps: explanation.steps.map(renderStep),
+  };
+}
+
+export function renderJournalEntry(entry: JournalEntry): JournalView {
+  return { ...entry, type: "transition", at: formatInstant(entry.at), reason: entry.reason && renderReason(entry.reason) };
+}
+
+export function renderError(error: RelevoError): ErrorView {
+  const { code, message, field, found, allowed, todo } = error;
+  return {
+    error: {
+      code,
+      message,
+      ...(field === undefined ? {} : { field }),
+      ...(found === undefined ? {} : { found }),
+      ...(allowed === undefined ? {} : { allowed }),
+      ...(todo === undefined ? {} : { todo }),
+    },
+  };
+}

@@ -1,0 +1,30 @@
+/** Is it alive, is it ready, what does it count, what does it speak. Open to all: nothing here is secret, and probes have no token. */
+import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
+import { formatInstant } from "../../kernel/clock.ts";
+import type { RouteContext } from "../app.ts";
+import { healthView, readinessView } from "../views.ts";
+
+const PUBLIC = { config: { access: "public" } } as const;
+
+export const healthRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, metrics, clock, options }) => {
+  app.get("/healthz", { ...PUBLIC, schema: { summary: "Alive, and the controller's time", response: { 200: healthView } } }, async () => ({
+    ok: true,
+    now: formatInstant(clock.now()),
+    version: options.version,
+  }));
+
+  app.get(
+    "/readyz",
+    { ...PUBLIC, schema: { summary: "Ready to decide and to act", response: { 200: readinessView, 503: readinessView } } },
+    async (_request, reply) => {
+      const { ready, checks } = await controlPlane.readiness();
+      return reply.code(ready ? 200 : 503).send({ ready, checks: checks.map((check) => ({ ...check })) });
+    },
+  );
+
+  app.get("/metrics", { ...PUBLIC, schema: { summary: "Prometheus metrics" } }, async (_request, reply) => {
+    return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+  });
+
+  app.get("/openapi.json", { ...PUBLIC, schema: { hide: true } }, async () => app.swagger());
+};

@@ -1,0 +1,80 @@
+/**
+ * Webhooks. A wrong body gets 4xx with the field, is logged and counted, and changes nothing; while the store is away the answer is 503, so that the sender
+ * tries again (S1).
+ */
+import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { RelevoError } from "../../kernel/errors.ts";
+import { assertMayNotify, SIGNATURE_HEADER } from "../access.ts";
+import type { RouteContext } from "../app.ts";
+import { httpStatusOf, toRelevoError } from "../error-codes.ts";
+import { receiptView } from "../views.ts";
+
+const MAX_NOTICE_BYTES = 64 * 1024;
+/** Of a source that nobody knows the name may be anything: it is no label. */
+const SOURCES = ["eventbridge"] as const;
+const PASSED_ON = ["content-type", "user-agent", "x-amzn-requestid", "x-amz-sns-message-type"];
+
+export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, metrics, webhook, log }) => {
+  // The signature is over the bytes as they came.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: MAX_NOTICE_BYTES }, (_request, body, done) => done(null, body));
+
+  // Also for bodies that are refused before the handler sees them.
+  app.addHook("onError", async ({ params, ip }, _reply, thrown) => {
+    const { source } = params as { readonly source: string };
+    const error = toRelevoError(thrown);
+    metrics.countNotice(knownSource(source) ?? "unknown", error.code);
+    log.warn(
+      { event: "notice_refused", source, code: error.code, field: error.field, from: ip, status: httpStatusOf(error) },
+      error.message,
+    );
+  });
+
+  app.post(
+    "/v1/notices/:source",
+    {
+      bodyLimit: MAX_NOTICE_BYTES,
+      config: { access: "public" },
+      schema: {
+        summary: "Receive a notice from a cloud, in its own format",
+        params: z.object({ source: z.string().max(40) }),
+        response: { 202: receiptView },
+      },
+    },
+    async ({ params, body, headers }, reply) => {
+      const raw = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+      assertMayNotify(webhook, { authorization: headers.authorization, signature: first(headers[SIGNATURE_HEADER]) }, raw);
+      const source = knownSource(params.source);
+      if (source === undefined)
+        throw new RelevoError("notice_source_unknown", "No such source of notices.", { found: params.source, allowed: SOURCES.join(", ") });
+      const passedOn = Object.fromEntries(
+        PASSED_ON.flatMap((name) => (headers[name] === undefined ? [] : [[name, first(headers[name]) ?? ""]])),
+      );
+      const receipt = await controlPlane.receiveNotice({ source, body: decode(raw), headers: passedOn });
+      metrics.countNotice(source, "accepted", receipt.accepted.length);
+      metrics.countNotice(source, "duplicate", receipt.duplicates.length);
+      metrics.countNotice(source, "ignored", receipt.ignored.length);
+      log.info({ event: "notice", source, ...receipt }, "a notice was received");
+      return await reply
+        .code(202)
+        .send({ accepted: [...receipt.accepted], duplicates: [...receipt.duplicates], ignored: [...receipt.ignored] });
+    },
+  );
+};
+
+function knownSource(name: string): (typeof SOURCES)[number] | undefined {
+  return SOURCES.find((known) => known === name);
+}
+
+function first(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}
+
+function decode(raw: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(raw);
+  } catch (cause) {
+    throw new RelevoError("notice_malformed", "The body is not UTF-8 text.", { field: "body", cause });
+  }
+}

@@ -1,0 +1,107 @@
+/** What an operator may ask for. */
+import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { formatInstant } from "../../kernel/clock.ts";
+import { parseDuration } from "../../kernel/units.ts";
+import type { KubeObjectDraft } from "../../kube/api.ts";
+import { poolSchema } from "../../model/pool.ts";
+import { parseDocument } from "../../model/problems.ts";
+import type { RouteContext } from "../app.ts";
+import { applyView } from "../views.ts";
+
+const by = z.string().min(1).max(100).meta({ description: "who asks; not verified" });
+const why = z.string().min(1).max(500);
+const poolOrAll = z.string().max(100).nullable().meta({ description: "namespace/name; null means all" });
+const forHowLong = z
+  .string()
+  .regex(/^(\d+(?:ms|s|m|h|d))+$/, "a duration such as 90s, 2h or 1h30m")
+  .meta({ description: "a duration such as 2h" });
+const MAX_FREEZE_MS = 30 * 24 * 3_600_000;
+
+export const operatorRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, clock, log }) => {
+  app.post(
+    "/v1/apply",
+    {
+      schema: {
+        summary: "Create or replace a Pool",
+        body: z.record(z.string(), z.unknown()).meta({ description: "the document, as in YAML" }),
+        querystring: z.object({ dryRun: z.enum(["true", "false"]).default("false") }),
+        response: { 200: applyView },
+      },
+    },
+    async ({ body, query }) => {
+      const parsed = parseDocument(poolSchema, body);
+      const dryRun = query.dryRun === "true";
+      const result = await controlPlane.apply(body as unknown as KubeObjectDraft, parsed, { dryRun });
+      log.info({ event: "apply", pool: result.pool, result: result.result, dryRun }, "a pool was applied");
+      return { ...result, dryRun };
+    },
+  );
+
+  app.post(
+    "/v1/instances/:instance/drain",
+    {
+      schema: {
+        summary: "Replace an instance and let it finish",
+        params: z.object({ instance: z.string().max(100) }),
+        body: z.strictObject({ by, why }),
+        response: { 200: z.object({ evidence: z.string() }) },
+      },
+    },
+    async ({ params, body }) => {
+      const { evidence } = await controlPlane.drain({ instance: params.instance, ...body });
+      log.info({ event: "drain", instance: params.instance, by: body.by, why: body.why }, "an operator asked for a drain");
+      return { evidence };
+    },
+  );
+
+  app.post(
+    "/v1/nodes/:node/uncordon",
+    {
+      schema: {
+        summary: "Take back a cordon of Relevo's own",
+        params: z.object({ node: z.string().max(253) }),
+        body: z.strictObject({ by }),
+        response: { 200: z.object({ node: z.string() }) },
+      },
+    },
+    async ({ params, body }) => {
+      await controlPlane.uncordon(params.node, body.by);
+      log.info({ event: "uncordon", node: params.node, by: body.by }, "an operator took a cordon back");
+      return { node: params.node };
+    },
+  );
+
+  app.post(
+    "/v1/freeze",
+    {
+      schema: {
+        summary: "No new decisions; traffic, health and accepted deadlines go on",
+        body: z.strictObject({ pool: poolOrAll, for: forHowLong, why, by }),
+        response: { 200: z.object({ pools: z.array(z.string()), until: z.iso.datetime() }) },
+      },
+    },
+    async ({ body }) => {
+      const until = clock.now() + Math.min(parseDuration(body.for) ?? 0, MAX_FREEZE_MS);
+      const pools = await controlPlane.freeze(body.pool, { until, why: body.why, by: body.by });
+      log.info({ event: "freeze", pools, until: formatInstant(until), by: body.by, why: body.why }, "an operator froze pools");
+      return { pools: [...pools], until: formatInstant(until) };
+    },
+  );
+
+  app.post(
+    "/v1/unfreeze",
+    {
+      schema: {
+        summary: "Decide again",
+        body: z.strictObject({ pool: poolOrAll, by }),
+        response: { 200: z.object({ pools: z.array(z.string()) }) },
+      },
+    },
+    async ({ body }) => {
+      const pools = await controlPlane.unfreeze(body.pool, body.by);
+      log.info({ event: "unfreeze", pools, by: body.by }, "an operator lifted a freeze");
+      return { pools: [...pools] };
+    },
+  );
+};

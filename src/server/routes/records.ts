@@ -1,0 +1,115 @@
+/** What there is, read-only. */
+import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { RelevoError } from "../../kernel/errors.ts";
+import { poolKey } from "../../model/pool.ts";
+import type { RouteContext } from "../app.ts";
+import {
+  renderCordon,
+  renderEvidence,
+  renderExplanation,
+  renderGateway,
+  renderInstance,
+  renderNode,
+  renderNotice,
+  renderPlan,
+  renderPool,
+  renderStep,
+} from "../render.ts";
+import {
+  cordonView,
+  evidenceView,
+  explanationView,
+  gatewayView,
+  instanceView,
+  nodeView,
+  noticeView,
+  planView,
+  poolView,
+  stepView,
+} from "../views.ts";
+
+const limit = z.coerce.number().int().min(1).max(1000).default(100);
+const recordQuery = z.object({ pool: z.string().max(100).optional(), limit });
+const poolPath = z.object({ namespace: z.string().max(63), name: z.string().max(63) });
+
+export const recordRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, log }) => {
+  const list = <T extends z.ZodType>(item: T, summary: string) => ({ summary, response: { 200: z.object({ items: z.array(item) }) } });
+
+  app.get("/v1/pools", { schema: list(poolView, "All pools") }, async () => ({ items: (await controlPlane.listPools()).map(renderPool) }));
+
+  app.get(
+    "/v1/pools/:namespace/:name",
+    { schema: { summary: "One pool", params: poolPath, response: { 200: poolView } } },
+    async ({ params }) => {
+      const pool = poolKey(params.namespace, params.name);
+      const state = await controlPlane.findPool(pool);
+      if (state === undefined) throw poolNotFound(pool);
+      return renderPool(state);
+    },
+  );
+
+  app.get(
+    "/v1/pools/:namespace/:name/plan",
+    { schema: { summary: "What the planner wants now, and why; changes nothing", params: poolPath, response: { 200: planView } } },
+    async ({ params }) => renderPlan(await controlPlane.plan(poolKey(params.namespace, params.name))),
+  );
+
+  app.get(
+    "/v1/explain",
+    {
+      schema: {
+        summary: "Why a pool or an instance does what it does, or nothing",
+        querystring: z.object({ subject: z.string().min(1).max(200) }),
+        response: { 200: explanationView },
+      },
+    },
+    async ({ query }) => renderExplanation(await controlPlane.explain(query.subject)),
+  );
+
+  app.get(
+    "/v1/instances",
+    { schema: { ...list(instanceView, "Instances, deleted ones too, newest first"), querystring: recordQuery } },
+    async ({ query }) => ({ items: (await controlPlane.listInstances(query)).map(renderInstance) }),
+  );
+
+  let isEvidenceRead = false;
+  app.get(
+    "/v1/evidence",
+    { schema: { ...list(evidenceView, "Facts against instances, newest first"), querystring: recordQuery } },
+    async ({ query, ip }) => {
+      const items = (await controlPlane.listEvidence(query)).map(renderEvidence);
+      if (!isEvidenceRead)
+        log.info(
+          { event: "evidence_first_read", pool: query.pool ?? null, count: items.length, from: ip },
+          "evidence is read for the first time",
+        );
+      isEvidenceRead = true;
+      return { items };
+    },
+  );
+
+  app.get("/v1/steps", { schema: { ...list(stepView, "The journal, newest first"), querystring: recordQuery } }, async ({ query }) => ({
+    items: (await controlPlane.listSteps(query)).map(renderStep),
+  }));
+
+  app.get(
+    "/v1/notices",
+    { schema: { ...list(noticeView, "Notices as received, newest first"), querystring: z.object({ limit }) } },
+    async ({ query }) => ({ items: (await controlPlane.listNotices(query.limit)).map(renderNotice) }),
+  );
+
+  app.get("/v1/cordons", { schema: list(cordonView, "Nodes that Relevo cordoned") }, async () => ({
+    items: (await controlPlane.listCordons()).map(renderCordon),
+  }));
+  app.get("/v1/nodes", { schema: list(nodeView, "Nodes as Relevo sees them") }, async () => ({
+    items: (await controlPlane.listNodes()).map(renderNode),
+  }));
+  app.get("/v1/gateways", { schema: list(gatewayView, "Registered gateway replicas") }, async () => ({
+    items: (await controlPlane.listGateways()).map(renderGateway),
+  }));
+};
+
+function poolNotFound(pool: string): RelevoError {
+  return new RelevoError("pool_not_found", `There is no pool ${pool}.`, { found: pool, todo: "see relevo get pools" });
+}

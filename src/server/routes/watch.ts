@@ -1,0 +1,46 @@
+/** Every transition as it happens, one JSON object a line. A reader that is too slow is cut off and comes again. */
+import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { RelevoError } from "../../kernel/errors.ts";
+import type { RouteContext } from "../app.ts";
+import { LineStream } from "../line-stream.ts";
+import { renderJournalEntry } from "../render.ts";
+
+const MAX_WATCHERS = 64;
+const PING_EVERY_MS = 5_000;
+const MAX_BUFFERED_BYTES = 1024 * 1024;
+
+export const watchRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, clock, log }) => {
+  const open = new Set<LineStream>();
+  app.addHook("preClose", async () => {
+    for (const stream of open) stream.end();
+  });
+
+  app.get(
+    "/v1/watch",
+    { schema: { summary: "Transitions as JSON lines, from now on", querystring: z.object({ pool: z.string().max(100).optional() }) } },
+    async ({ query }, reply) => {
+      if (open.size >= MAX_WATCHERS)
+        throw new RelevoError("too_many_streams", "Too many readers watch already.", { allowed: `${MAX_WATCHERS} at once` });
+      let unsubscribe = (): void => {};
+      const stream = new LineStream(
+        reply.raw,
+        { clock, pingEveryMs: PING_EVERY_MS, ping: { type: "ping" }, maxBufferedBytes: MAX_BUFFERED_BYTES },
+        (why) => {
+          unsubscribe();
+          open.delete(stream);
+          if (why === "reader_too_slow") log.warn({ event: "watch_cut", why }, "a watcher was cut off");
+        },
+      );
+      open.add(stream);
+      reply.hijack();
+      stream.open();
+      // The first line says that nothing from now on is missed.
+      stream.send({ type: "ping" });
+      unsubscribe = controlPlane.subscribe((entry) => {
+        if (query.pool === undefined || entry.pool === null || entry.pool === query.pool) stream.send(renderJournalEntry(entry));
+      });
+      if (stream.isOver) unsubscribe();
+    },
+  );
+};

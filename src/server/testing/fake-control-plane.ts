@@ -1,0 +1,263 @@
+/** A `ControlPlane` of plain values: what a test says is there is there, what is asked for is written down. */
+import type { Instant } from "../../kernel/clock.ts";
+import { EPOCH_ZERO, epoch } from "../../kernel/epoch.ts";
+import { RelevoError } from "../../kernel/errors.ts";
+import type { Evidence } from "../../model/evidence.ts";
+import type { InstanceRecord } from "../../model/instance.ts";
+import type { ControllerLine, GatewayReport } from "../../model/membership.ts";
+import { type PoolDocument, poolSchema } from "../../model/pool.ts";
+import { reason } from "../../model/reasons.ts";
+import type { StepRecord } from "../../model/step.ts";
+import type { NoticeRecord } from "../../store/port.ts";
+import type {
+  ControlPlane,
+  CordonState,
+  Explanation,
+  GatewayReplicaState,
+  IncomingNotice,
+  InstanceState,
+  JournalEntry,
+  NodeState,
+  PoolState,
+  Readiness,
+} from "../control-plane.ts";
+
+export const NOON: Instant = Date.UTC(2030, 0, 1, 12);
+
+export interface FakeState {
+  pools: PoolState[];
+  instances: InstanceState[];
+  evidence: Evidence[];
+  steps: StepRecord[];
+  notices: NoticeRecord[];
+  cordons: CordonState[];
+  nodes: NodeState[];
+  gateways: GatewayReplicaState[];
+  readiness: Readiness;
+  /** Thrown by every change when set. */
+  failure: RelevoError | undefined;
+}
+
+export class FakeControlPlane implements ControlPlane {
+  readonly state: FakeState;
+  /** What was asked for, in order. */
+  readonly calls: { readonly call: string; readonly with: unknown }[] = [];
+  readonly listeners = new Set<(entry: JournalEntry) => void>();
+  readonly gateways = new Map<string, (line: ControllerLine) => boolean>();
+  readonly reports: GatewayReport[] = [];
+
+  constructor(state: Partial<FakeState> = {}) {
+    this.state = {
+      pools: [],
+      instances: [],
+      evidence: [],
+      steps: [],
+      notices: [],
+      cordons: [],
+      nodes: [],
+      gateways: [],
+      readiness: { ready: true, checks: [{ name: "store", ok: true, message: "writable" }] },
+      failure: undefined,
+      ...state,
+    };
+  }
+
+  listPools = async () => this.state.pools;
+  findPool = async (pool: string) => this.state.pools.find((state) => state.pool === pool);
+  listInstances = async ({ pool, limit }: { pool?: string | undefined; limit: number }) =>
+    this.state.instances.filter(({ record }) => pool === undefined || record.pool === pool).slice(0, limit);
+  listEvidence = async ({ pool, limit }: { pool?: string | undefined; limit: number }) =>
+    this.state.evidence.filter((row) => pool === undefined || row.pool === pool).slice(0, limit);
+  listSteps = async ({ limit }: { limit: number }) => this.state.steps.slice(0, limit);
+  listNotices = async (limit: number) => this.state.notices.slice(0, limit);
+  listCordons = async () => this.state.cordons;
+  listNodes = async () => this.state.nodes;
+  listGateways = async () => this.state.gateways;
+  readiness = async () => this.state.readiness;
+
+  async plan(pool: string) {
+    if ((await this.findPool(pool)) === undefined) throw new RelevoError("pool_not_found", `There is no pool ${pool}.`, { found: pool });
+    return {
+      pool,
+      at: NOON,
+      plan: {
+        decisions: [
+          { kind: "create_instance" as const, instance: "orders-a", reason: reason("below_desired", { serving: 3, desired: 4 }) },
+        ],
+        holds: [{ kind: "hold" as const, subject: "orders-b", reason: reason("serving_not_above_desired", { serving: 4, desired: 4 }) }],
+        nextLookAt: NOON + 5_000,
+      },
+    };
+  }
+
+  async explain(subject: string): Promise<Explanation> {
+    const instance = this.state.instances.find(({ record }) => record.id === subject);
+    const pool = await this.findPool(subject);
+    if (instance === undefined && pool === undefined)
+      throw new RelevoError("subject_not_found", `There is neither a pool nor an instance ${subject}.`, { found: subject });
+    return {
+      kind: instance === undefined ? "pool" : "instance",
+      subject,
+      pool: instance?.record.pool ?? subject,
+      at: NOON,
+      reasons: [{ subject, reason: reason("nothing_condemned"), since: NOON - 1_000 }],
+      instance: instance ?? null,
+      evidence: this.state.evidence.filter((row) => row.instance === subject),
+      steps: [],
+    };
+  }
+
+  apply: ControlPlane["apply"] = async (document, parsed, { dryRun }) => {
+    this.#record("apply", { document, dryRun });
+    return { pool: `${parsed.metadata.namespace}/${parsed.metadata.name}`, result: "created" };
+  };
+  drain: ControlPlane["drain"] = async (command) => {
+    this.#record("drain", command);
+    if (!this.state.instances.some(({ record }) => record.id === command.instance))
+      throw new RelevoError("instance_not_found", `There is no instance ${command.instance}.`, { found: command.instance });
+    return { evidence: "ev-1" };
+  };
+  uncordon: ControlPlane["uncordon"] = async (node, by) => {
+    this.#record("uncordon", { node, by });
+    if (!this.state.cordons.some((cordon) => cordon.node === node))
+      throw new RelevoError("not_our_cordon", `${node} was not cordoned by Relevo.`, { found: node, todo: "use kubectl uncordon" });
+  };
+  freeze: ControlPlane["freeze"] = async (pool, freeze) => {
+    this.#record("freeze", { pool, ...freeze });
+    return pool === null ? this.state.pools.map((state) => state.pool) : [pool];
+  };
+  unfreeze: ControlPlane["unfreeze"] = async (pool, by) => {
+    this.#record("unfreeze", { pool, by });
+    return pool === null ? this.state.pools.map((state) => state.pool) : [pool];
+  };
+
+  async receiveNotice(notice: IncomingNotice) {
+    this.#record("receiveNotice", notice);
+    let event: { readonly detail?: Readonly<Record<string, unknown>> };
+    try {
+      event = JSON.parse(notice.body) as typeof event;
+    } catch {
+      throw new RelevoError("notice_malformed", "The body is not JSON.", { field: "body" });
+    }
+    if (event.detail === undefined)
+      throw new RelevoError("notice_malformed", "detail is missing.", { field: "detail", allowed: "a mapping" });
+    return { accepted: ["notice-1"], duplicates: [], ignored: [] };
+  }
+
+  subscribe(listener: (entry: JournalEntry) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  async connectGateway(replica: string, send: (line: ControllerLine) => boolean) {
+    if (this.state.failure) throw this.state.failure;
+    this.gateways.set(replica, send);
+    send({ type: "membership", complete: true, routes: [], ttlMs: 10_000 });
+    return { close: () => void this.gateways.delete(replica) };
+  }
+  async receiveReport(report: GatewayReport) {
+    this.reports.push(report);
+  }
+
+  #record(call: string, args: unknown): void {
+    this.calls.push({ call, with: args });
+    if (this.state.failure) throw this.state.failure;
+  }
+}
+
+export const ORDERS_YAML_OBJECT = {
+  apiVersion: "relevo.dev/v1alpha1",
+  kind: "Pool",
+  metadata: { name: "orders" },
+  spec: {
+    driver: "service",
+    size: { desired: 4, floor: 3, max: 8 },
+    blueprint: { objects: [{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "$(relevo.instance)" }, spec: {} }] },
+    disruption: { mode: "Act" },
+  },
+};
+
+export function aDocument(): PoolDocument {
+  return poolSchema.parse(ORDERS_YAML_OBJECT);
+}
+
+export function aPool(overrides: Partial<PoolState> = {}): PoolState {
+  return {
+    pool: "default/orders",
+    document: aDocument(),
+    resourceVersion: "12",
+    authorityEpoch: epoch(0, 3),
+    owner: "controller-1",
+    generation: epoch(0, 7),
+    serving: 4,
+    phases: { serving: 4 },
+    freeze: null,
+    reasons: [{ subject: "", reason: reason("nothing_to_do"), since: NOON }],
+    losses: [],
+    heldSteps: 0,
+    traffic: null,
+    ...overrides,
+  };
+}
+
+export function anInstance(id: string, overrides: Partial<InstanceRecord> = {}): InstanceState {
+  return {
+    health: "passing",
+    obligations: { requests: 2, sessions: 1 },
+    record: {
+      id,
+      pool: "default/orders",
+      ordinal: 0,
+      purpose: "fill",
+      replaces: null,
+      phase: "serving",
+      phaseSince: NOON - 60_000,
+      createdAt: NOON - 120_000,
+      trust: "ok",
+      incarnation: {
+        number: 1,
+        podName: `${id}-pod`,
+        podUid: `${id}-pod-uid`,
+        containerId: "c1",
+        bootId: "boot-1",
+        nodeName: "node-a",
+        nodeUid: "node-a-uid",
+        host: "127.1.0.2",
+        port: 8080,
+      },
+      blueprintHash: "hash",
+      objects: [],
+      admittedGeneration: epoch(0, 6),
+      drainGeneration: null,
+      drainLoss: null,
+      drainSince: null,
+      drainDeadline: null,
+      seal: null,
+      failure: null,
+      failedAt: null,
+      ...overrides,
+    },
+  };
+}
+
+export function someEvidence(overrides: Partial<Evidence> = {}): Evidence {
+  return {
+    id: "ev-1",
+    pool: "default/orders",
+    instance: "orders-a",
+    incarnation: 1,
+    loss: "voluntary",
+    reason: "node_drifted",
+    podName: null,
+    podUid: null,
+    nodeName: "node-a",
+    nodeUid: "node-a-uid",
+    nodeClaimName: "claim-a",
+    nodeClaimUid: "claim-a-uid",
+    deadline: null,
+    noticeId: null,
+    firstSeen: NOON,
+    authorityEpoch: EPOCH_ZERO,
+    ...overrides,
+  };
+}

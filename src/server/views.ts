@@ -1,0 +1,215 @@
+/** The JSON of the HTTP API: one schema each for the answers, the OpenAPI document and the CLI. Times are RFC 3339 in UTC. */
+import { z } from "zod";
+import { LOSSES, PHASES, SEALS, TRUSTS } from "../model/phase.ts";
+
+const time = z.iso.datetime();
+const maybeTime = time.nullable();
+
+export const reasonView = z.object({
+  code: z.string().meta({ description: "from the registry of reasons; programs match on it" }),
+  sentence: z.string(),
+});
+export const standingReasonView = reasonView.extend({
+  subject: z.string().meta({ description: "an instance, a node, or empty for the pool" }),
+  since: maybeTime,
+});
+export type StandingReasonView = z.infer<typeof standingReasonView>;
+
+export const freezeView = z.object({ until: time, why: z.string(), by: z.string() });
+export const countsView = z.object({
+  accepted: z.int(),
+  completed: z.int(),
+  inFlight: z.int(),
+  queued: z.int(),
+  rejected: z.int(),
+  cut: z.int(),
+  retried: z.int(),
+});
+
+export const poolView = z.object({
+  pool: z.string(),
+  namespace: z.string(),
+  name: z.string(),
+  driver: z.string(),
+  mode: z.enum(["Off", "Observe", "Act"]),
+  desired: z.int(),
+  floor: z.int(),
+  max: z.int(),
+  serving: z.int(),
+  phases: z.partialRecord(z.enum(PHASES), z.int()),
+  route: z.string(),
+  provisioners: z.array(z.string()),
+  generation: z.string(),
+  authorityEpoch: z.string(),
+  owner: z.string().nullable(),
+  resourceVersion: z.string().nullable(),
+  freeze: freezeView.nullable(),
+  heldSteps: z.int(),
+  reasons: z.array(standingReasonView),
+  losses: z.array(z.object({ loss: z.enum(LOSSES), instances: z.int(), obligations: z.int(), assumedSeals: z.int() })),
+  traffic: countsView.nullable(),
+});
+export type PoolView = z.infer<typeof poolView>;
+
+export const instanceView = z.object({
+  id: z.string(),
+  pool: z.string(),
+  ordinal: z.int(),
+  purpose: z.string(),
+  replaces: z.string().nullable(),
+  phase: z.enum(PHASES),
+  phaseSince: time,
+  createdAt: time,
+  trust: z.enum(TRUSTS),
+  health: z.enum(["unknown", "passing", "failing"]),
+  incarnation: z.int(),
+  pod: z.string().nullable(),
+  node: z.string().nullable(),
+  address: z.string().nullable(),
+  requests: z.int().nullable().meta({ description: "obligations over all gateway replicas; null while no complete report is there" }),
+  sessions: z.int().nullable(),
+  drain: z.object({ loss: z.enum(LOSSES), since: maybeTime, deadline: maybeTime }).nullable(),
+  seal: z.enum(SEALS).nullable(),
+  failure: z.string().nullable(),
+});
+export type InstanceView = z.infer<typeof instanceView>;
+
+/** D16: typed and sanitised; no free text of others. */
+export const evidenceView = z.object({
+  id: z.string(),
+  pool: z.string(),
+  instance: z.string(),
+  incarnation: z.int(),
+  loss: z.enum(LOSSES),
+  reason: z.string(),
+  firstSeen: time,
+  deadline: maybeTime,
+  node: z.object({ name: z.string(), uid: z.string().nullable() }).nullable(),
+  nodeClaim: z.object({ name: z.string(), uid: z.string().nullable() }).nullable(),
+  pod: z.object({ name: z.string(), uid: z.string().nullable() }).nullable(),
+  notice: z.string().nullable(),
+  authorityEpoch: z.string(),
+});
+export type EvidenceView = z.infer<typeof evidenceView>;
+
+export const stepView = z.object({
+  id: z.string(),
+  operation: z.string(),
+  pool: z.string(),
+  instance: z.string().nullable(),
+  kind: z.string(),
+  state: z.string(),
+  outcome: z.string().nullable(),
+  attempts: z.int(),
+  recordedAt: time,
+  endedAt: maybeTime,
+  reason: reasonView,
+  authorityEpoch: z.string(),
+});
+export type StepView = z.infer<typeof stepView>;
+
+/** Without the body: it is somebody else's text. */
+export const noticeView = z.object({
+  id: z.string(),
+  source: z.string(),
+  receivedAt: time,
+  outcome: z.string(),
+  reason: z.string().nullable(),
+  machines: z.array(z.string()),
+  deadline: maybeTime,
+});
+export type NoticeView = z.infer<typeof noticeView>;
+
+export const cordonView = z.object({
+  node: z.string(),
+  nodeUid: z.string(),
+  step: z.string(),
+  evidence: z.string().nullable(),
+  at: maybeTime,
+});
+export type CordonView = z.infer<typeof cordonView>;
+
+export const nodeView = z.object({
+  name: z.string(),
+  uid: z.string(),
+  zone: z.string().nullable(),
+  machine: z.string().nullable(),
+  ready: z.boolean(),
+  unschedulable: z.boolean(),
+  cordonedByUs: z.boolean(),
+  deleting: z.boolean(),
+  owner: z.object({ provisioner: z.string(), name: z.string(), uid: z.string() }).nullable(),
+  findings: z.array(z.object({ reason: z.string(), loss: z.string(), deadline: maybeTime })),
+  instances: z.array(z.string()),
+});
+export type NodeView = z.infer<typeof nodeView>;
+
+export const gatewayView = z.object({
+  replica: z.string(),
+  registeredAt: time,
+  connected: z.boolean(),
+  silent: z.boolean(),
+  lastReportAt: maybeTime,
+  routes: z.array(z.object({ route: z.string(), applied: z.string(), current: z.string(), counts: countsView })),
+});
+export type GatewayView = z.infer<typeof gatewayView>;
+
+export const planView = z.object({
+  pool: z.string(),
+  at: time,
+  decisions: z.array(z.object({ kind: z.string(), subject: z.string(), detail: z.string().nullable(), reason: reasonView })),
+  holds: z.array(z.object({ subject: z.string(), until: maybeTime, reason: reasonView })),
+  nextLookAt: maybeTime,
+});
+export type PlanView = z.infer<typeof planView>;
+
+export const explanationView = z.object({
+  kind: z.enum(["pool", "instance"]),
+  subject: z.string(),
+  pool: z.string(),
+  at: time,
+  reasons: z.array(standingReasonView),
+  instance: instanceView.nullable(),
+  evidence: z.array(evidenceView),
+  steps: z.array(stepView),
+});
+export type ExplanationView = z.infer<typeof explanationView>;
+
+export const journalView = z.object({
+  type: z.literal("transition"),
+  at: time,
+  kind: z.string(),
+  pool: z.string().nullable(),
+  subject: z.string(),
+  code: z.string(),
+  from: z.string().nullable(),
+  reason: reasonView.nullable(),
+});
+export type JournalView = z.infer<typeof journalView>;
+
+export const receiptView = z.object({ accepted: z.array(z.string()), duplicates: z.array(z.string()), ignored: z.array(z.string()) });
+export type ReceiptView = z.infer<typeof receiptView>;
+
+export const applyView = z.object({ pool: z.string(), result: z.enum(["created", "configured", "unchanged"]), dryRun: z.boolean() });
+export type ApplyView = z.infer<typeof applyView>;
+
+export const healthView = z.object({ ok: z.boolean(), now: time, version: z.string() });
+export type HealthView = z.infer<typeof healthView>;
+
+export const readinessView = z.object({
+  ready: z.boolean(),
+  checks: z.array(z.object({ name: z.string(), ok: z.boolean(), message: z.string() })),
+});
+export type ReadinessView = z.infer<typeof readinessView>;
+
+export const errorView = z.object({
+  error: z.object({
+    code: z.string(),
+    message: z.string(),
+    field: z.string().optional(),
+    found: z.unknown().optional(),
+    allowed: z.string().optional(),
+    todo: z.string().optional(),
+  }),
+});
+export type ErrorView = z.infer<typeof errorView>;
