@@ -1,0 +1,92 @@
+/** Composes a controller: read models, planner, executor, gateways' registry, HTTP API, over one store and one cluster. */
+import { createExecutor } from "../../act/executor.ts";
+import { watchCommits } from "../../control/commits.ts";
+import { Controller, type Pass } from "../../control/controller.ts";
+import { createControlPlane } from "../../control/control-plane.ts";
+import { GatewayRegistry } from "../../control/gateways.ts";
+import { Journal } from "../../control/journal.ts";
+import { parsePool } from "../../control/pool-informer.ts";
+import { PoolWriter } from "../../control/pool-writer.ts";
+import { tellPools } from "../../control/tell-pools.ts";
+import { feedMetrics, feedPass } from "../../control/feed-metrics.ts";
+import type { InstanceDriver } from "../../drivers/port.ts";
+import type { Clock } from "../../kernel/clock.ts";
+import type { Ids } from "../../kernel/ids.ts";
+import type { Random } from "../../kernel/random.ts";
+import type { KubeApi } from "../../kube/api.ts";
+import { createInformer } from "../../kube/informer.ts";
+import { POOLS } from "../../kube/resources.ts";
+import { HealthMonitor } from "../../observe/health.ts";
+import { NoticeDesk } from "../../observe/notice-desk.ts";
+import { createWorld } from "../../observe/world.ts";
+import type { ControlPlane } from "../../server/control-plane.ts";
+import type { Logger } from "../../server/log.ts";
+import type { Metrics } from "../../server/metrics.ts";
+import type { Store } from "../../store/port.ts";
+
+export interface ControllerComposition {
+  readonly kube: KubeApi;
+  readonly store: Store;
+  readonly driver: InstanceDriver;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly ids: Ids;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** Of an EC2 spot warning; the cloud's 120 s when absent. */
+  readonly spotLeadMs?: number;
+}
+
+export interface ComposedController {
+  readonly controller: Controller;
+  readonly controlPlane: ControlPlane;
+  /** Begins nothing new, waits a bounded time for what is under way, and closes the store. */
+  close(): Promise<void>;
+}
+
+/** Not started yet: `await composed.controller.start()`. */
+export function composeController({ kube, driver, clock, random, ids, log, metrics, ...options }: ControllerComposition): ComposedController {
+  const say = (level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) => log[level](fields, message);
+  const journal = new Journal();
+  const store = watchCommits(options.store, (pool, changes, now) => {
+    feedMetrics(metrics, pool, changes, journal);
+    journal.committed(pool, changes, now);
+  });
+  const world = createWorld({ api: kube, clock, random, log: say });
+  const pools = createInformer({ api: kube, type: POOLS, clock, random, log: say, parse: parsePool });
+  const writer = new PoolWriter(kube, clock, say);
+
+  // The parts call each other back: each wake-up finds the controller once it stands.
+  let controller: Controller | undefined;
+  const gateways = new GatewayRegistry({ store, clock, onChange: () => controller?.wakeAll() });
+  const health = new HealthMonitor(driver, clock, (instance) => {
+    const pool = controller?.poolOf(instance);
+    if (pool !== undefined) controller?.wake(pool);
+  });
+  const notices = new NoticeDesk({
+    store,
+    world,
+    clock,
+    ids,
+    ...(options.spotLeadMs === undefined ? {} : { spotLeadMs: options.spotLeadMs }),
+    onChange: () => controller?.wakeAll(),
+    onOutcome: (source, outcome) => metrics.countNotice(source, outcome),
+    log: say,
+  });
+  const executor = createExecutor({ store, kube, driver, clock, random, log, onSettled: (pool) => controller?.wake(pool) });
+  const onPass = (pass: Pass) => feedPass(metrics, pass, clock.now());
+  controller = new Controller({ store, executor, world, pools, gateways, health, notices, writer, clock, ids, owner: ids.next("controller"), log: say, onPass });
+  tellPools(journal, writer, pools);
+
+  const started = controller;
+  return {
+    controller: started,
+    controlPlane: createControlPlane({ controller: started, executor, store, kube, world, pools, gateways, notices, journal, clock, ids }),
+    async close() {
+      started.stop();
+      notices.stop();
+      await executor.close();
+      await store.close();
+    },
+  };
+}

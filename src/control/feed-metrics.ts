@@ -1,0 +1,52 @@
+/** Counters are fed from what was committed, so that they count what happened. */
+import type { Metrics } from "../server/metrics.ts";
+import type { Instant } from "../kernel/clock.ts";
+import type { Phase } from "../model/phase.ts";
+import type { Change } from "../store/port.ts";
+import type { Pass } from "./controller.ts";
+import type { Journal } from "./journal.ts";
+
+/** Before the journal is told: it forgets a step at its end. */
+export function feedMetrics(metrics: Metrics, pool: string, changes: readonly Change[], journal: Journal): void {
+  for (const change of changes) feed(metrics, pool, change, journal);
+}
+
+function feed(metrics: Metrics, pool: string, change: Change, journal: Journal): void {
+  switch (change.kind) {
+    case "record_evidence":
+      return metrics.countEvidence(pool, change.evidence.reason, change.evidence.loss);
+    case "move_instance":
+      if (change.to === "failed") metrics.countCandidateFailure(pool, change.set?.failure ?? "unknown");
+      if (change.to === "serving") metrics.countReplacement(pool);
+      return;
+    case "end_step":
+      return metrics.countStep(journal.kindOf(change.step) ?? change.step.split("/")[0] ?? "unknown", change.outcome);
+    case "count_loss":
+      return metrics.countLoss(pool, change.loss, change.obligations, change.seal === "assumed");
+    case "create_instance":
+    case "update_instance":
+    case "renew_incarnation":
+    case "set_trust":
+    case "record_step":
+    case "retry_step":
+    case "set_reasons":
+      return;
+    default:
+      change satisfies never;
+  }
+}
+
+export function feedPass(metrics: Metrics, { snapshot, at }: Pass, now: Instant): void {
+  const phases: Partial<Record<Phase, number>> = {};
+  for (const { record } of snapshot.instances) phases[record.phase] = (phases[record.phase] ?? 0) + 1;
+  metrics.setPool(snapshot.pool, {
+    phases,
+    serving: phases.serving ?? 0,
+    desired: snapshot.spec.size.desired,
+    floor: snapshot.spec.size.floor,
+    frozen: snapshot.freeze !== null,
+    heldSteps: snapshot.openSteps.filter(({ state }) => state === "held").length,
+  });
+  metrics.setGatewayReplicas(snapshot.gateways.filter(({ silent }) => !silent).length, snapshot.gateways.filter(({ silent }) => silent).length);
+  metrics.passEnded(snapshot.pool, at, now - at);
+}
