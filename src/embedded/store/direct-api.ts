@@ -79,7 +79,11 @@ async function* watchStore(
   const watch = store.watch(type, options, (event) => {
     if (!queue.push(event) || event.type === "ERROR") queue.end();
   });
-  const end = (): void => queue.end();
+  // Right away, and not when the consumer next looks: the store must not work for who has left.
+  const end = (): void => {
+    watch.close();
+    queue.end();
+  };
   const bookmark = (): WatchEvent => ({ type: "BOOKMARK", resourceVersion: String(store.revision) });
   const repeat = (): void => {
     queue.push(bookmark());

@@ -33,6 +33,7 @@ import {
   notFound,
   storeFull,
   tooManyRequests,
+  unprocessablePatch,
 } from "./api-errors.ts";
 import { Collection } from "./collection.ts";
 import { kindsOfDefinition } from "./custom-kinds.ts";
@@ -213,6 +214,8 @@ export class ObjectStore {
     const at = formatSeconds(this.clock.now());
     const born = newObject(kind, draft, { name, namespace, uid: this.#ids.next("uid"), at, managedFields: options.managedFields });
     const object = isType(kind, PODS) ? this.#withPriority(born) : born;
+    const badTime = microTimeProblem(object, kind);
+    if (badTime !== undefined) throw badRequest(badTime);
     this.#validate(kind, object);
     if (options.dryRun) return seal(object);
     return this.#add(collection, object);
@@ -344,8 +347,6 @@ export class ObjectStore {
 
   #validate(kind: KindSpec, object: KubeObject): void {
     const { name } = object.metadata;
-    const badTime = microTimeProblem(object, kind);
-    if (badTime !== undefined) throw badRequest(badTime);
     const problems = [
       ...metadataProblems(object.metadata as unknown as JsonObject),
       ...kindProblems(object, kind),
@@ -357,6 +358,8 @@ export class ObjectStore {
   #validateChange(kind: KindSpec, before: KubeObject, after: KubeObject): void {
     // A status cannot break the rest; and what stands already must stay deletable even when it would no longer be accepted.
     const onlyMetadata = equalJson({ ...before, metadata: null, status: null }, { ...after, metadata: null, status: null });
+    const badTime = onlyMetadata ? undefined : microTimeProblem(after, kind);
+    if (badTime !== undefined) throw unprocessablePatch(badTime);
     if (!onlyMetadata) this.#validate(kind, after);
     const problems = [
       ...(onlyMetadata ? metadataProblems(after.metadata as unknown as JsonObject) : []),

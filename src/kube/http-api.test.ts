@@ -1,0 +1,166 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { kubeApiContract } from "../../test/contracts/kube-api.ts";
+import { startEmbeddedApi } from "../embedded/http/server.ts";
+import { storeForTest } from "../embedded/store/store-for-test.ts";
+import { RelevoError } from "../kernel/errors.ts";
+import { VirtualClock } from "../kernel/virtual-clock.ts";
+import { KubeApiError, type WatchEvent } from "./api.ts";
+import { type HttpKubeApiOptions, httpKubeApi } from "./http-api.ts";
+import { CONFIG_MAPS } from "./resources.ts";
+
+kubeApiContract("HTTP", async () => {
+  const clock = new VirtualClock();
+  const store = storeForTest({ clock });
+  const server = await startEmbeddedApi({
+    store,
+    clock,
+    podLogs: {
+      read() {
+        throw new RelevoError("no_logs", "no pods run here");
+      },
+    },
+  });
+  const api = httpKubeApi({ baseUrl: server.url });
+  return {
+    api,
+    advance: (ms) => clock.advance(ms),
+    forgetHistory: () => store.forgetHistory(),
+    async close() {
+      await api.close();
+      await server.close();
+      expect(store.watcherCount).toBe(0);
+    },
+  };
+});
+
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+/** A client of a server that answers everything with the listener. */
+async function against(listener: RequestListener, options: Partial<HttpKubeApiOptions> = {}) {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const api = httpKubeApi({ baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, ...options });
+  closers.push(async () => {
+    await api.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return api;
+}
+
+const failureOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => "accepted",
+    (error: unknown) => (error instanceof RelevoError ? [error.code, error.class] : error),
+  );
+
+const line = (type: string, name: string): string =>
+  `${JSON.stringify({ type, object: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: `${name}ü`, resourceVersion: "7" } } })}\n`;
+
+test("a watch is framed by newlines: lines split anywhere, even inside a character, and several lines in a chunk", async () => {
+  const bytes = Buffer.from(line("ADDED", "a") + line("MODIFIED", "b") + line("BOOKMARK", "c"));
+  const api = await against(async (_request, response) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    for (let at = 0; at < bytes.length; at += 7) {
+      response.write(bytes.subarray(at, at + 7));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    response.end(line("DELETED", "d") + line("ADDED", "e"));
+  });
+  const events: WatchEvent[] = [];
+  for await (const event of api.watch(CONFIG_MAPS, { resourceVersion: "1" }, new AbortController().signal)) events.push(event);
+
+  expect(events.map((event) => ("object" in event ? `${event.type} ${event.object.metadata.name}` : event))).toEqual([
+    "ADDED aü",
+    "MODIFIED bü",
+    { type: "BOOKMARK", resourceVersion: "7" },
+    "DELETED dü",
+    "ADDED eü",
+  ]);
+});
+
+test("a connection that breaks in a watch, a line that is no JSON and an unknown event are retryable errors", async () => {
+  const bodies = ["half a li", "no json\n", `${JSON.stringify({ type: "SURPRISE", object: {} })}\n`];
+  let count = 0;
+  const api = await against((_request, response) => {
+    response.writeHead(200);
+    response.write(bodies[count++] ?? "");
+    setImmediate(() => response.destroy());
+  });
+  const watchOnce = async (): Promise<void> => {
+    for await (const _event of api.watch(CONFIG_MAPS, { resourceVersion: "1" }, new AbortController().signal));
+  };
+
+  expect(await failureOf(watchOnce())).toEqual(["kube_unreachable", "retryable"]);
+  expect(await failureOf(watchOnce())).toEqual(["line_no_json", "retryable"]);
+  expect(await failureOf(watchOnce())).toEqual(["kube_bad_answer", "retryable"]);
+});
+
+test("a server that takes the request and never answers is a retryable timeout, a closed port a retryable error", async () => {
+  const silent = await against(() => undefined, { requestTimeoutMs: 50 });
+  const closed = httpKubeApi({ baseUrl: "http://127.0.0.1:1" });
+
+  expect(await failureOf(silent.list(CONFIG_MAPS))).toEqual(["kube_timeout", "retryable"]);
+  expect(await failureOf(closed.list(CONFIG_MAPS))).toEqual(["kube_unreachable", "retryable"]);
+  await closed.close();
+});
+
+test("an answer that is too large is refused instead of read", async () => {
+  const api = await against((_request, response) => response.end(JSON.stringify({ items: ["x".repeat(2_000)] })), {
+    responseBytesMax: 1_000,
+  });
+
+  expect(await failureOf(api.list(CONFIG_MAPS))).toEqual(["kube_response_too_large", "terminal"]);
+});
+
+test("an error is a KubeApiError with the server's status, with plain text or with nothing but Retry-After", async () => {
+  const answers: RequestListener[] = [
+    (_request, response) => response.writeHead(404, { "content-type": "text/plain" }).end("404 page not found\n"),
+    (_request, response) => response.writeHead(429, { "retry-after": "3" }).end(),
+    (_request, response) =>
+      response.writeHead(409).end(JSON.stringify({ kind: "Status", code: 409, reason: "Conflict", message: "changed" })),
+    (_request, response) => response.writeHead(503).end("<html>"),
+  ];
+  let count = 0;
+  const api = await against((request, response) => answers[count++]?.(request, response));
+  const statuses = [];
+  for (const _answer of answers)
+    statuses.push(
+      await api.list(CONFIG_MAPS).catch((error: unknown) => (error instanceof KubeApiError ? [error.class, error.status] : error)),
+    );
+
+  expect(statuses).toEqual([
+    ["terminal", { code: 404, message: "404 page not found" }],
+    ["retryable", { code: 429, message: "", details: { retryAfterSeconds: 3 } }],
+    ["conflict", { kind: "Status", code: 409, reason: "Conflict", message: "changed" }],
+    ["retryable", { code: 503, message: "<html>" }],
+  ]);
+});
+
+test("sends the token and the right content types", async () => {
+  const seen: unknown[] = [];
+  const api = await against(
+    (request, response) => {
+      seen.push([request.method, request.url, request.headers["content-type"], request.headers.authorization]);
+      response.end(JSON.stringify({ metadata: {}, items: null }));
+    },
+    { token: "secret" },
+  );
+  const target = { type: CONFIG_MAPS, namespace: "a", name: "b" };
+  expect(await api.list(CONFIG_MAPS, { namespace: "a", labelSelector: "x in (y)", limit: 5 })).toEqual({ resourceVersion: "", items: [] });
+  await api.patch(target, {});
+  await api.patchStatus(target, {});
+  await api.delete(target);
+
+  expect(seen).toEqual([
+    ["GET", "/api/v1/namespaces/a/configmaps?labelSelector=x+in+%28y%29&limit=5", undefined, "Bearer secret"],
+    ["PATCH", "/api/v1/namespaces/a/configmaps/b?fieldManager=relevo", "application/merge-patch+json", "Bearer secret"],
+    ["PATCH", "/api/v1/namespaces/a/configmaps/b/status?fieldManager=relevo", "application/merge-patch+json", "Bearer secret"],
+    ["DELETE", "/api/v1/namespaces/a/configmaps/b", "application/json", "Bearer secret"],
+  ]);
+});
