@@ -1,0 +1,85 @@
+import { expect, test } from "vitest";
+import { KubeApiError } from "../../kube/api.ts";
+import { NODES } from "../../kube/resources.ts";
+import { faulty } from "../testing/fuse.ts";
+import { aNode, aWorld } from "../testing/world.ts";
+import { cordonNode } from "./cordon-node.ts";
+
+const STEP = { id: "cordon/uid/evidence-1" };
+
+async function aCordon(spec: Readonly<Record<string, unknown>> = {}) {
+  const world = await aWorld();
+  const node = await aNode(world.kube, "a", spec);
+  world.effects.length = 0;
+  const payload = { node: { name: "a", uid: node.metadata.uid }, evidence: "evidence-1" };
+  const ports = { kube: world.kube, driver: world.instances, step: STEP };
+  const read = () => world.kube.get({ type: NODES, name: "a" });
+  return { world, payload, ports, read };
+}
+
+test("the node is made unschedulable and bears the step's mark in the same patch (D4)", async () => {
+  const { world, payload, ports, read } = await aCordon();
+
+  expect(await cordonNode.probe(payload, ports)).toEqual({ answer: "not" });
+  expect(await cordonNode.act(payload, ports)).toEqual({ state: "done", code: "cordoned" });
+
+  const node = await read();
+  expect(node["spec"]).toMatchObject({ unschedulable: true });
+  expect(node.metadata.annotations).toEqual({ "relevo.dev/cordoned-by": STEP.id, "relevo.dev/cordoned-for": "evidence-1" });
+  expect(await cordonNode.probe(payload, ports)).toEqual({ answer: "happened", code: "cordoned" });
+  expect(world.effects).toEqual(["patch nodes/a"]);
+});
+
+test("acting again changes nothing (I27)", async () => {
+  const { world, payload, ports } = await aCordon();
+
+  await cordonNode.act(payload, ports);
+
+  expect(await cordonNode.act(payload, ports)).toEqual({ state: "done", code: "cordoned" });
+  expect(world.effects).toEqual(["patch nodes/a"]);
+});
+
+test("a foreign cordon and its annotations are left alone (I7)", async () => {
+  const { world, payload, ports, read } = await aCordon({ unschedulable: true });
+  const before = await read();
+
+  expect(await cordonNode.act(payload, ports)).toEqual({ state: "done", code: "already_unschedulable" });
+
+  expect(await read()).toEqual(before);
+  expect(world.effects).toEqual([]);
+});
+
+test("a node of the same name with another UID is left alone (I6)", async () => {
+  const { world, payload, ports } = await aCordon();
+  const other = { ...payload, node: { name: "a", uid: "another" } };
+
+  expect(await cordonNode.act(other, ports)).toEqual({ state: "superseded", code: "node_replaced" });
+  expect(await cordonNode.probe(other, ports)).toEqual({ answer: "not" });
+  expect(world.effects).toEqual([]);
+});
+
+test("a node that is gone is nothing to cordon", async () => {
+  const { payload, ports } = await aCordon();
+  const gone = { ...payload, node: { name: "b", uid: "b" } };
+
+  expect(await cordonNode.act(gone, ports)).toEqual({ state: "superseded", code: "node_gone" });
+});
+
+test("a node that changed between read and patch is a conflict and stays as it is (I6)", async () => {
+  const { payload, ports, world, read } = await aCordon();
+  const kube = faulty(ports.kube, ({ method, number }) => {
+    if (method === "patch" && number === 1) void world.kube.patch({ type: NODES, name: "a" }, { metadata: { labels: { touched: "yes" } } });
+    return undefined;
+  });
+
+  await expect(cordonNode.act(payload, { ...ports, kube })).rejects.toBeInstanceOf(KubeApiError);
+  expect((await read())["spec"]).not.toHaveProperty("unschedulable");
+});
+
+test("after a lost reply the probe finds the mark", async () => {
+  const { payload, ports } = await aCordon();
+  const kube = faulty(ports.kube, ({ method }) => (method === "patch" ? { error: new Error("reply lost"), side: "after" } : undefined));
+
+  await expect(cordonNode.act(payload, { ...ports, kube })).rejects.toThrow("reply lost");
+  expect(await cordonNode.probe(payload, ports)).toEqual({ answer: "happened", code: "cordoned" });
+});
