@@ -138,6 +138,7 @@ test("while the server is away the copy stays, the state says why, and calls are
     failing: "connection_broken",
     synced: true,
   });
+  expect(informer.state().since).toBe(clock.now() - 600_000);
   expect(server.watches).toBeLessThan(45);
 
   server.isCut = false;
@@ -207,6 +208,28 @@ test("indexes follow the objects", async () => {
   server.delete("b");
   await clock.advance(0);
   expect([informer.byIndex("side", "left"), informer.byIndex("side", "right").map(summary)]).toEqual([[], ["a/uid-1/4"]]);
+});
+
+test("DELETED of another UID than the one that is there changes nothing", async () => {
+  const thing = (uid: string, resourceVersion: string): KubeObject => ({
+    apiVersion: "v1",
+    kind: "Thing",
+    metadata: { name: "a", uid, resourceVersion, creationTimestamp: "2030-01-01T00:00:00Z" },
+  });
+  const { clock, informer, changes } = world({
+    api: {
+      ...new FakeServer(new VirtualClock()).api(),
+      list: async () => ({ resourceVersion: "5", items: [thing("new", "4")] }),
+      watch: async function* (_type, _options, signal) {
+        yield { type: "DELETED", object: thing("old", "6") };
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      },
+    },
+  });
+  informer.start();
+  await clock.advance(2_000);
+  expect([copyOf(informer), told(changes)]).toEqual([["a/new/4"], ["a -→+"]]);
+  informer.stop();
 });
 
 test("no change is told before the whole swap is done", async () => {

@@ -186,6 +186,7 @@ class ReflectedInformer<T> implements Informer<T> {
       for (let next = this.#events.shift(); next !== undefined; next = this.#events.shift()) {
         const jitter = next.type === "line" && next.line.type !== "ERROR" ? 0 : this.#options.random.next();
         const { state, effects } = step(this.#reflector, next, { at: this.#options.clock.monotonic(), jitter });
+        if ((state.failing === null) !== (this.#reflector.failing === null)) this.#since = this.#options.clock.now();
         this.#reflector = state;
         for (const effect of effects) this.#perform(effect);
       }
@@ -213,16 +214,15 @@ class ReflectedInformer<T> implements Informer<T> {
         this.#take(effect.change);
         return;
       case "synced":
+        if (!this.#isSynced) this.#since = this.#options.clock.now();
         this.#isSynced = true;
         this.#firstSync.resolve();
         this.#log("debug", "listed", { resourceVersion: effect.version, objects: this.#entries.size });
         return;
       case "failing":
-        if (effect.failures === 1) this.#since = this.#options.clock.now();
         this.#log("warn", "cannot be read, trying again", { code: effect.code, failures: effect.failures });
         return;
       case "recovered":
-        this.#since = this.#options.clock.now();
         this.#log("info", "can be read again", {});
         return;
       default:
@@ -323,8 +323,11 @@ class ReflectedInformer<T> implements Informer<T> {
     for (const index of this.#indexes.values()) reindex(index, key, before, after);
   }
 
+  /** A list brings mostly what is known already: the same state is not parsed again. */
   #parse(object: KubeObject): Entry<T> {
     const { namespace, name, uid, resourceVersion } = object.metadata;
+    const known = this.#entries.get(keyOf(namespace, name));
+    if (known !== undefined && known.uid === uid && known.version === resourceVersion) return known;
     return { namespace, name, uid, version: resourceVersion, parsed: this.#parseSafely(object) };
   }
 

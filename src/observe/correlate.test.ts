@@ -89,8 +89,13 @@ test("a notice for a node that is already gone ends at once", () => {
   });
 });
 
-test("a notice whose node was here and went is ended as matched", () => {
-  expect(look({ notices: [notice("n1", { outcome: "machine_found" })], nodes: [NODE_B] })).toEqual({
+test("a notice whose node was here and went is ended as matched, but not before the node could have registered again", () => {
+  const found = notice("n1", { outcome: "machine_found", receivedAt: NOW - MINUTE });
+  expect(look({ notices: [found], nodes: [NODE_B] })).toEqual({ findings: {}, settlements: [], nextLookAt: NOW + 4 * MINUTE });
+  expect(look({ notices: [found], nodes: [NODE_B, node("uid-a-again", "aws:///zone-1/i-a")] }).findings).toEqual({
+    "uid-a-again": [WARNED],
+  });
+  expect(look({ notices: [found], nodes: [NODE_B], now: NOW + 4 * MINUTE })).toEqual({
     findings: {},
     settlements: [{ noticeId: "n1", outcome: "matched" }],
     nextLookAt: null,

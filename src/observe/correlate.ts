@@ -3,7 +3,8 @@
  *
  * 1. A machine is known by the last segment of its node's providerID, never by a name; a node without a providerID matches nothing.
  * 2. A notice stays open as long as its machine has a node: several pools may have to record their own evidence from it, and a candidate must not land there.
- * 3. A notice for a machine that nobody knows waits, because the node may be about to register; after `unknownForMs` it was another cluster's.
+ * 3. A notice for a machine that nobody knows waits, because the node may be about to register; after `unknownForMs` it was another cluster's. A node that
+ *    is gone may register again as long.
  * 4. Several notices of one loss are one finding, with the earliest deadline.
  * 5. The order of notices and nodes, and how often one was delivered, have no meaning (I17).
  */
@@ -20,8 +21,8 @@ export interface NodeIdentity {
 }
 
 /**
- * `unknown_machine`: no node has the machine, yet. `machine_found`: its node is here and will go. The others end a notice. `matched`: its node was here and
- * is gone. `node_gone`: its node was gone before the notice was seen.
+ * `unknown_machine`: no node has the machine, yet. `machine_found`: its node is here and will go, or just went. The others end a notice. `matched`: its
+ * node was here and is gone. `node_gone`: its node was gone before the notice was seen.
  */
 export type NoticeOutcome = "unknown_machine" | "machine_found" | "matched" | "node_gone" | "other_cluster" | "duplicate" | "ignored";
 
@@ -60,8 +61,8 @@ export function correlate(input: CorrelationInput): Correlation {
     const finding = findingOf(notice);
     const uids = notice.machineIds.flatMap((machine) => uidsByMachine.get(machine) ?? []);
     const outcome = finding === undefined || notice.machineIds.length === 0 ? "ignored" : outcomeOf(notice, uids.length > 0, input);
-    if (outcome === "unknown_machine")
-      nextLookAt = Math.min(nextLookAt ?? Number.POSITIVE_INFINITY, Math.max(now, notice.receivedAt + unknownForMs));
+    const mayAppear = outcome === "unknown_machine" || (outcome === "machine_found" && uids.length === 0);
+    if (mayAppear) nextLookAt = Math.min(nextLookAt ?? Number.POSITIVE_INFINITY, Math.max(now, notice.receivedAt + unknownForMs));
     if (outcome !== undefined) outcomes.set(notice.id, outcome);
     if (finding !== undefined) for (const uid of uids) collected.set(uid, [...(collected.get(uid) ?? []), finding]);
   }
@@ -99,9 +100,10 @@ function outcomeOf(
 ): NoticeOutcome | undefined {
   if (hasNode) return "machine_found";
   if (!nodesComplete) return undefined;
-  if (notice.outcome === "machine_found") return "matched";
+  const isOver = now - notice.receivedAt >= unknownForMs;
+  if (notice.outcome === "machine_found") return isOver ? "matched" : "machine_found";
   if (notice.machineIds.some((machine) => departedMachines.has(machine))) return "node_gone";
-  return now - notice.receivedAt >= unknownForMs ? "other_cluster" : "unknown_machine";
+  return isOver ? "other_cluster" : "unknown_machine";
 }
 
 function nodesByMachine(nodes: readonly NodeIdentity[]): ReadonlyMap<string, readonly string[]> {
