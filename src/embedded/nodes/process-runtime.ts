@@ -8,6 +8,7 @@ import { RelevoError } from "../../kernel/errors.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import type { Random } from "../../kernel/random.ts";
 import { AddressSpace, type NodeAddresses } from "./addresses.ts";
+import { CLUSTER_MARK, endLeftovers } from "./leftovers.ts";
 import { MachineProcess } from "./machine-process.ts";
 import type {
   ActionResult,
@@ -59,7 +60,7 @@ export class ProcessRuntime implements PodRuntime {
 
   async boot(machine: Machine, died: () => void): Promise<void> {
     const state: MachineState = {
-      process: new MachineProcess(machine.name, baseEnv(), died),
+      process: new MachineProcess(machine.name, this.#baseEnv(), died),
       addresses: this.#space.node(),
       sandboxes: new Map(),
       containers: new Map(),
@@ -126,7 +127,7 @@ export class ProcessRuntime implements PodRuntime {
     const sandbox = state.sandboxes.get(start.pod.uid);
     if (sandbox === undefined) throw new RelevoError("sandbox_missing", `Pod ${start.pod.name} has no sandbox on ${machine.name}.`);
     const [word = "", ...args] = start.command;
-    const env = { ...baseEnv(), ...start.env };
+    const env = { ...this.#baseEnv(), ...start.env };
     const cwd = start.workingDir ?? sandbox.dir;
     state.containers.set(start.id, { env, cwd });
     // The log of the run before stays for `logs --previous`; older ones go.
@@ -186,11 +187,22 @@ export class ProcessRuntime implements PodRuntime {
     return join(this.#options.dir, "logs", `${pod.namespace}_${pod.name}_${pod.uid}`);
   }
 
+  /** Ends everything that was started here, also what left its group. */
   async close(): Promise<void> {
     const states = [...this.#machines.values()];
     for (const { process: machine } of states) machine.kill();
     await Promise.all(states.map(({ process: machine }) => machine.gone));
     this.#machines.clear();
+    endLeftovers(this.#options.dir);
+  }
+
+  #baseEnv(): Record<string, string> {
+    const env: Record<string, string> = { [CLUSTER_MARK]: this.#options.dir };
+    for (const name of INHERITED) {
+      const value = process.env[name];
+      if (value !== undefined) env[name] = value;
+    }
+    return env;
   }
 
   #machine(machine: Machine): MachineState {
@@ -203,15 +215,6 @@ export class ProcessRuntime implements PodRuntime {
 /** `node` is the Node that runs this cluster, so that a pod needs nothing installed. */
 function programOf(word: string): string {
   return word === "node" ? process.execPath : word;
-}
-
-function baseEnv(): Record<string, string> {
-  const env: Record<string, string> = {};
-  for (const name of INHERITED) {
-    const value = process.env[name];
-    if (value !== undefined) env[name] = value;
-  }
-  return env;
 }
 
 function exitOf(code: number | null, signal: string | null): ContainerExit {

@@ -1,0 +1,87 @@
+/** How a NodePool and its NodeClaims look. Pure. */
+import type { KubeObjectDraft } from "../../kube/api.ts";
+import { NODE_CLAIMS, NODE_POOLS, apiVersionOf } from "../../kube/resources.ts";
+import { templateHash } from "../controllers/template-hash.ts";
+import type { NodePoolView } from "../controllers/views.ts";
+import { ARCH, CAPACITY_TYPE, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, NODE_POOL_LABEL, OS, TERMINATION_FINALIZER, ZONE } from "./labels.ts";
+import type { ProvisionerOptions } from "./options.ts";
+
+const HASH_VERSION = "v3";
+
+export function nodePoolDraft(options: ProvisionerOptions): KubeObjectDraft {
+  return {
+    apiVersion: apiVersionOf(NODE_POOLS),
+    kind: "NodePool",
+    metadata: { name: options.pool },
+    spec: {
+      disruption: {
+        budgets: [{ nodes: "10%" }],
+        consolidateAfter: `${Math.ceil(options.consolidateAfterMs / 1000)}s`,
+        consolidationPolicy: "WhenEmpty",
+      },
+      limits: { nodes: String(options.maxNodes) },
+      template: {
+        metadata: { labels: {} },
+        spec: {
+          expireAfter: "Never",
+          nodeClassRef: { group: "karpenter.k8s.aws", kind: "EC2NodeClass", name: "default" },
+          requirements: [
+            { key: CAPACITY_TYPE, operator: "In", values: ["spot"] },
+            { key: ARCH, operator: "In", values: ["amd64"] },
+            { key: OS, operator: "In", values: ["linux"] },
+          ],
+        },
+      },
+    },
+  };
+}
+
+/** What a NodeClaim carries a copy of: a difference means drift. */
+export function poolHash(pool: NodePoolView): string {
+  return templateHash(pool.spec.template);
+}
+
+/** `zone` is where the provisioner wants it; the cloud obeys. */
+export function nodeClaimDraft(pool: NodePoolView, zone: string): KubeObjectDraft {
+  const { metadata, spec } = pool.spec.template;
+  const nodeClassRef = spec.nodeClassRef ?? { group: "karpenter.k8s.aws", kind: "EC2NodeClass", name: "default" };
+  return {
+    apiVersion: apiVersionOf(NODE_CLAIMS),
+    kind: "NodeClaim",
+    metadata: {
+      generateName: `${pool.metadata.name}-`,
+      labels: {
+        ...metadata?.labels,
+        [NODE_POOL_LABEL]: pool.metadata.name,
+        [CAPACITY_TYPE]: "spot",
+        [`${nodeClassRef.group}/${nodeClassRef.kind.toLowerCase()}`]: nodeClassRef.name,
+      },
+      annotations: { ...metadata?.annotations, [NODE_POOL_HASH]: poolHash(pool), [NODE_POOL_HASH_VERSION]: HASH_VERSION },
+      finalizers: [TERMINATION_FINALIZER],
+      ownerReferences: [
+        {
+          apiVersion: apiVersionOf(NODE_POOLS),
+          kind: "NodePool",
+          name: pool.metadata.name,
+          uid: pool.metadata.uid,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: {
+      expireAfter: spec.expireAfter ?? "Never",
+      nodeClassRef,
+      requirements: [
+        ...(spec.requirements ?? []),
+        { key: NODE_POOL_LABEL, operator: "In", values: [pool.metadata.name] },
+        { key: ZONE, operator: "In", values: [zone] },
+      ],
+      ...(spec.terminationGracePeriod === undefined ? {} : { terminationGracePeriod: spec.terminationGracePeriod }),
+      ...(spec.taints === undefined ? {} : { taints: spec.taints }),
+    },
+  };
+}
+
+export function poolHashAnnotations(pool: NodePoolView): Readonly<Record<string, string>> {
+  return { [NODE_POOL_HASH]: poolHash(pool), [NODE_POOL_HASH_VERSION]: HASH_VERSION };
+}

@@ -1,0 +1,19 @@
+/** Names that Karpenter, the clouds and Kubernetes gave to things. */
+export const CAPACITY_TYPE = "karpenter.sh/capacity-type";
+export const NODE_POOL_LABEL = "karpenter.sh/nodepool";
+export const NODE_POOL_HASH = "karpenter.sh/nodepool-hash";
+export const NODE_POOL_HASH_VERSION = "karpenter.sh/nodepool-hash-version";
+export const REGISTERED = "karpenter.sh/registered";
+export const INITIALIZED = "karpenter.sh/initialized";
+export const TERMINATION_FINALIZER = "karpenter.sh/termination";
+export const TERMINATION_TIMESTAMP = "karpenter.sh/nodeclaim-termination-timestamp";
+export const DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt";
+export const UNREGISTERED_TAINT = "karpenter.sh/unregistered";
+export const DISRUPTED_TAINT = "karpenter.sh/disrupted";
+export const EXCLUDE_FROM_BALANCERS = "node.kubernetes.io/exclude-from-external-load-balancers";
+export const INSTANCE_TYPE = "node.kubernetes.io/instance-type";
+export const ZONE = "topology.kubernetes.io/zone";
+export const REGION = "topology.kubernetes.io/region";
+export const HOSTNAME = "kubernetes.io/hostname";
+export const ARCH = "kubernetes.io/arch";
+export const OS = "kubernetes.io/os";

@@ -1,0 +1,339 @@
+/**
+ * Makes nodes and takes them, as Karpenter and the clouds do: NodeClaims and Nodes in Karpenter's order, drift with its own replacement, interruption with a
+ * deadline, sudden death, return. Nothing here asks Relevo, and nothing here is told by it.
+ */
+import { formatInstant, type Instant } from "../../kernel/clock.ts";
+import { RelevoError } from "../../kernel/errors.ts";
+import { isAlreadyExists, isNotFound } from "../../kube/api.ts";
+import { NODE_CLAIMS, NODE_POOLS } from "../../kube/resources.ts";
+import type { ClusterAccess } from "../controllers/access.ts";
+import { EventRecorder } from "../controllers/events.ts";
+import { ControllerLoop, type ReconcileResult } from "../controllers/loop.ts";
+import { conditionOf, refOf, type NodeClaimView, type NodePoolView, type NodeView, type PodView } from "../controllers/views.ts";
+import type { NodeFleet } from "../nodes/fleet.ts";
+import { nodeClaimDraft, nodePoolDraft, poolHash, poolHashAnnotations } from "./claim.ts";
+import { Cloud, type Instance } from "./cloud.ts";
+import { isDeleting, isTrue, ProvisionerContext } from "./context.ts";
+import { consolidateEmpty, disruptDrifted, finishReplacements, type EmptySince, type Replacements } from "./disruption.ts";
+import { CAPACITY_TYPE, NODE_POOL_HASH, NODE_POOL_LABEL } from "./labels.ts";
+import { launchClaim, nodeSpecOf } from "./launch.ts";
+import type { ProvisionerOptions } from "./options.ts";
+import { emptiestZone, zonesForPods } from "./provisioning.ts";
+import { removeNode, terminateClaim } from "./termination.ts";
+
+/** What a notice about an interruption is made of. */
+export interface Interruption {
+  readonly nodeName: string;
+  readonly instanceId: string;
+  readonly providerID: string;
+  readonly zone: string;
+  readonly region: string;
+  readonly account: string;
+  /** When it was decided, RFC 3339. */
+  readonly time: string;
+  /** When the machine is taken. */
+  readonly deadline: Instant;
+}
+
+export interface NodeSummary {
+  readonly name: string;
+  readonly claim: string | undefined;
+  readonly instanceId: string | undefined;
+  readonly zone: string | undefined;
+  readonly isReady: boolean;
+  readonly isUnschedulable: boolean;
+  readonly isDrifted: boolean;
+  readonly isDeleting: boolean;
+  readonly pods: number;
+}
+
+const PASS = "pass";
+const READINESS_POLL_MS = 250;
+
+export class Provisioner {
+  readonly #context: ProvisionerContext;
+  readonly #access: ClusterAccess;
+  readonly #options: ProvisionerOptions;
+  readonly #cloud: Cloud;
+  readonly #claimLoop: ControllerLoop;
+  readonly #capacityLoop: ControllerLoop;
+  readonly #disruptionLoop: ControllerLoop;
+  readonly #replacements: Replacements = new Map();
+  readonly #emptySince: EmptySince = new Map();
+  /** Claims made at the start boot without delay. */
+  readonly #first = new Set<string>();
+  #lastDisruptionAt = Number.NEGATIVE_INFINITY;
+
+  constructor(access: ClusterAccess, fleet: NodeFleet, options: ProvisionerOptions, recordEvents = true) {
+    this.#access = access;
+    this.#options = options;
+    this.#cloud = new Cloud({
+      clock: access.clock,
+      random: access.random,
+      machines: {
+        boot: (instance) => fleet.start(nodeSpecOf(instance, options)),
+        take: (instance) => fleet.takeMachine(instance.nodeName),
+      },
+      changed: (instance) => this.#instanceChanged(instance),
+      failed: (instance, error) => access.log("error", "a machine did not do as the cloud said", { node: instance.nodeName, error }),
+    });
+    this.#context = new ProvisionerContext(access, this.#cloud, fleet, new EventRecorder(access, "karpenter", recordEvents), options);
+    const common = { clock: access.clock, log: access.log, signal: access.signal };
+    this.#claimLoop = new ControllerLoop({ ...common, name: "node-claim", reconcile: (key) => this.#reconcileClaim(key) });
+    this.#capacityLoop = new ControllerLoop({ ...common, name: "node-capacity", reconcile: () => this.#reconcileCapacity() });
+    this.#disruptionLoop = new ControllerLoop({ ...common, name: "node-disruption", reconcile: () => this.#reconcileDisruption() });
+    this.#wire();
+    access.signal.addEventListener("abort", () => this.#cloud.close(), { once: true });
+  }
+
+  /** Call after the caches are filled. Settles when the NodePool is there and the first machines are ordered. */
+  async start(): Promise<void> {
+    await this.#removeStaleClaims();
+    const pool = await this.#ensurePool();
+    for (let index = 0; index < this.#options.minNodes; index++) {
+      const claim = await this.#launch(pool, this.#options.zones[index % this.#options.zones.length] ?? "");
+      this.#first.add(claim.metadata.name);
+    }
+    for (const loop of [this.#claimLoop, this.#capacityLoop, this.#disruptionLoop]) loop.start();
+    this.#disruptionLoop.enqueue(PASS);
+  }
+
+  nodes(): readonly NodeSummary[] {
+    return (this.#context.nodes.values() as readonly NodeView[])
+      .map((node) => {
+        const claim = this.#context.claimOf(node);
+        const instance = this.#cloud.byProviderID(node.spec.providerID);
+        return {
+          name: node.metadata.name,
+          claim: claim?.metadata.name,
+          instanceId: instance?.instanceId,
+          zone: instance?.zone,
+          isReady: conditionOf(node.status?.conditions, "Ready")?.status === "True",
+          isUnschedulable: node.spec.unschedulable === true,
+          isDrifted: claim !== undefined && isTrue(claim, "Drifted"),
+          isDeleting: isDeleting(node),
+          pods: this.#context.podsOn(node.metadata.name).length,
+        };
+      })
+      .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** The machine's image is no longer the wanted one; with `clear` it is again. */
+  async drift(nodeName: string, { clear = false }: { readonly clear?: boolean } = {}): Promise<void> {
+    this.#cloud.setDrifted(this.#runningInstance(nodeName), !clear);
+    const claim = this.#claimOfNode(nodeName);
+    await this.#markDrift(claim);
+  }
+
+  /** Orders the end of a machine. Nobody is told by this: the answer is what a notice needs. */
+  interrupt(nodeName: string, { deadlineMs }: { readonly deadlineMs: number }): Interruption {
+    const instance = this.#cloud.interrupt(this.#runningInstance(nodeName), deadlineMs);
+    const { instanceId, providerID, zone, takenAt = this.#access.clock.now() } = instance;
+    const { region, account } = this.#options;
+    return { nodeName, instanceId, providerID, zone, region, account, time: formatInstant(this.#access.clock.now()), deadline: takenAt };
+  }
+
+  /** SIGKILL to every process of the node, no notice. Its objects go later, as those of a lost machine. */
+  async kill(nodeName: string): Promise<void> {
+    await this.#cloud.take(this.#runningInstance(nodeName));
+  }
+
+  /** A node whose machine was lost comes back under its name: as the same Node object, or as a new one. */
+  async returnNode(nodeName: string, { sameUid }: { readonly sameUid: boolean }): Promise<void> {
+    const instance = this.#cloud.byNode(nodeName);
+    if (instance === undefined || instance.state === "running") {
+      throw new RelevoError("node_not_lost", `Node ${nodeName} cannot come back: it is not lost.`, {
+        found: instance?.state ?? "no such node",
+        allowed: "a node that was killed or interrupted and has not vanished yet",
+      });
+    }
+    const node = this.#context.nodes.get(nodeName) as NodeView | undefined;
+    if (!sameUid && node !== undefined) await removeNode(this.#context, node);
+    await this.#cloud.restore(instance);
+  }
+
+  #wire(): void {
+    const { claims, nodes, pods, pools } = this.#context;
+    claims.onChange(({ key, after }) => {
+      this.#claimLoop.enqueue(key);
+      if (after === undefined || this.#replacements.size > 0) this.#disruptionLoop.enqueue(PASS);
+      if (after === undefined || isDeleting(after)) this.#capacityLoop.enqueue(PASS);
+    });
+    nodes.onChange(({ before, after }) => {
+      for (const node of [before, after]) {
+        const claim = node === undefined ? undefined : this.#context.claimOf(node as NodeView);
+        if (claim !== undefined) this.#claimLoop.enqueue(claim.metadata.name);
+      }
+    });
+    pods.onChange(({ before, after }) => {
+      const nodeName = ((after ?? before) as PodView | undefined)?.spec.nodeName ?? "";
+      if (after !== undefined && isUnschedulable(after as PodView)) this.#capacityLoop.enqueueAfter(PASS, this.#options.batchMs);
+      const node = nodeName === "" ? undefined : (nodes.get(nodeName) as NodeView | undefined);
+      const claim = node === undefined ? undefined : this.#context.claimOf(node);
+      if (claim !== undefined && isDeleting(claim)) this.#claimLoop.enqueue(claim.metadata.name);
+      if (after === undefined && claim !== undefined) this.#disruptionLoop.enqueue(PASS);
+    });
+    pools.onChange(() => {
+      for (const claim of this.#context.allClaims()) this.#claimLoop.enqueue(claim.metadata.name);
+    });
+  }
+
+  async #reconcileClaim(name: string): Promise<ReconcileResult | void> {
+    const claim = this.#context.claim(name);
+    if (claim === undefined) return void this.#first.delete(name);
+    if (isDeleting(claim)) return await terminateClaim(this.#context, claim);
+    const node = this.#context.nodeOf(claim);
+    const instance = this.#cloud.byProviderID(claim.status?.providerID);
+    if (instance?.state === "gone") return; // whether it vanishes or comes back is decided elsewhere
+    // A Node that is being deleted takes its claim along, and so does one that is gone for good.
+    if (node !== undefined && isDeleting(node)) return await this.#access.delete(refOf(NODE_CLAIMS, claim), claim.metadata.uid);
+    await launchClaim(this.#context, claim, this.#first.has(name) ? 0 : this.#options.bootDelayMs);
+    const current = this.#context.claim(name);
+    if (current !== undefined && !isDeleting(current)) await this.#markDrift(current);
+  }
+
+  async #markDrift(claim: NodeClaimView): Promise<void> {
+    const pool = this.#context.pool();
+    const isPoolDrifted = pool !== undefined && claim.metadata.annotations?.[NODE_POOL_HASH] !== poolHash(pool);
+    const isMachineDrifted = this.#cloud.byProviderID(claim.status?.providerID)?.isDrifted === true;
+    if (!isTrue(claim, "Launched")) return;
+    if (!isPoolDrifted && !isMachineDrifted) return void (await this.#context.clearCondition(claim, "Drifted"));
+    const reason = isPoolDrifted ? "NodePoolDrifted" : "AMIDrift";
+    await this.#context.setConditions(claim, { type: "Drifted", status: "True", reason, message: reason });
+    this.#disruptionLoop.enqueue(PASS);
+  }
+
+  /** Launches what is missing for unschedulable pods and for the minimum. */
+  async #reconcileCapacity(): Promise<void> {
+    const pool = this.#context.pool();
+    if (pool === undefined || isDeleting(pool)) return;
+    const live = this.#context.allClaims().filter((claim) => !isDeleting(claim));
+    const zones = live.map((claim) => this.#zoneOf(claim));
+    const coming = live.filter((claim) => !isTrue(claim, "Initialized")).map((claim) => this.#zoneOf(claim));
+    const pods = this.#context.pods.values() as readonly PodView[];
+    const nodes = this.#context.nodes.values() as readonly NodeView[];
+    const bound = pods.filter((pod) => (pod.spec.nodeName ?? "") !== "");
+    const wanted = zonesForPods(
+      pods.filter(isUnschedulable),
+      nodes,
+      bound,
+      coming,
+      this.#shape(pool),
+      Math.max(0, this.#options.maxNodes - live.length),
+    );
+    for (const zone of wanted) {
+      await this.#launch(pool, zone);
+      zones.push(zone);
+    }
+    while (zones.length < this.#options.minNodes) {
+      const zone = emptiestZone(zones, this.#options.zones);
+      await this.#launch(pool, zone);
+      zones.push(zone);
+    }
+  }
+
+  async #reconcileDisruption(): Promise<ReconcileResult> {
+    await finishReplacements(this.#context, this.#replacements);
+    const now = this.#access.clock.monotonic();
+    let dueMs = this.#lastDisruptionAt + this.#options.disruptionIntervalMs - now;
+    if (dueMs <= 0) {
+      this.#lastDisruptionAt = now;
+      dueMs = this.#options.disruptionIntervalMs;
+      await disruptDrifted(this.#context, this.#replacements, (zone) => this.#launchNow(zone));
+    }
+    const emptyMs = await consolidateEmpty(this.#context, this.#emptySince);
+    return { requeueAfterMs: Math.max(1, Math.min(dueMs, emptyMs ?? dueMs, this.#replacements.size > 0 ? READINESS_POLL_MS : dueMs)) };
+  }
+
+  /** A machine that is gone without its claim being deleted has been lost: its objects vanish, unless it comes back before. */
+  #instanceChanged(instance: Instance): void {
+    if (instance.state !== "gone") return;
+    this.#access.clock.after(this.#options.vanishAfterMs, () => {
+      void this.#vanish(instance).catch((error: unknown) =>
+        this.#access.log("warn", "a lost node did not vanish", { node: instance.nodeName, error }),
+      );
+    });
+  }
+
+  async #vanish(instance: Instance): Promise<void> {
+    if (this.#access.signal.aborted || this.#cloud.byProviderID(instance.providerID)?.state !== "gone") return;
+    const node = this.#context.nodes.byIndex("provider", instance.providerID)[0] as NodeView | undefined;
+    if (node !== undefined) await removeNode(this.#context, node);
+    const claim = this.#context.claims.byIndex("provider", instance.providerID)[0] as NodeClaimView | undefined;
+    if (claim !== undefined) await this.#access.delete(refOf(NODE_CLAIMS, claim), claim.metadata.uid);
+  }
+
+  async #ensurePool(): Promise<NodePoolView> {
+    let pool: NodePoolView;
+    try {
+      pool = (await this.#access.create(NODE_POOLS, nodePoolDraft(this.#options))) as NodePoolView;
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      pool = (await this.#access.api.get({ type: NODE_POOLS, name: this.#options.pool })) as NodePoolView;
+    }
+    return (await this.#access.patch(refOf(NODE_POOLS, pool), { metadata: { annotations: poolHashAnnotations(pool) } })) as NodePoolView;
+  }
+
+  /** Custom resources outlive a restart of the cluster, machines do not. */
+  async #removeStaleClaims(): Promise<void> {
+    for (const claim of this.#context.allClaims()) {
+      await this.#access
+        .patch(refOf(NODE_CLAIMS, claim), { metadata: { uid: claim.metadata.uid, finalizers: null } })
+        .catch((error: unknown) => {
+          if (!isNotFound(error)) throw error;
+        });
+      await this.#access.delete(refOf(NODE_CLAIMS, claim), claim.metadata.uid);
+    }
+  }
+
+  async #launch(pool: NodePoolView, zone: string): Promise<NodeClaimView> {
+    return (await this.#access.create(NODE_CLAIMS, nodeClaimDraft(pool, zone))) as NodeClaimView;
+  }
+
+  async #launchNow(zone: string): Promise<NodeClaimView> {
+    const pool = this.#context.pool();
+    if (pool === undefined)
+      throw new RelevoError("node_pool_missing", `NodePool ${this.#options.pool} is gone; nothing can be launched.`, {
+        class: "retryable",
+      });
+    return await this.#launch(pool, zone);
+  }
+
+  #shape(pool: NodePoolView): {
+    readonly zones: readonly string[];
+    readonly labels: Readonly<Record<string, string>>;
+    readonly capacity: Readonly<Record<string, string>>;
+  } {
+    const labels = { ...pool.spec.template.metadata?.labels, [NODE_POOL_LABEL]: pool.metadata.name, [CAPACITY_TYPE]: "spot" };
+    return { zones: this.#options.zones, labels, capacity: this.#options.capacity };
+  }
+
+  #zoneOf(claim: NodeClaimView): string {
+    const requirements =
+      (claim.spec as { readonly requirements?: readonly { readonly key: string; readonly values?: readonly string[] }[] }).requirements ??
+      [];
+    return requirements.find(({ key }) => key === "topology.kubernetes.io/zone")?.values?.[0] ?? "";
+  }
+
+  #runningInstance(nodeName: string): Instance {
+    const instance = this.#cloud.byNode(nodeName);
+    if (instance?.state === "running") return instance;
+    const names = this.nodes().map((node) => node.name);
+    throw new RelevoError("node_unknown", `There is no running machine behind node ${nodeName}.`, {
+      found: nodeName,
+      allowed: names.join(", "),
+    });
+  }
+
+  #claimOfNode(nodeName: string): NodeClaimView {
+    const node = this.#context.nodes.get(nodeName) as NodeView | undefined;
+    const claim = node === undefined ? undefined : this.#context.claimOf(node);
+    if (claim === undefined) throw new RelevoError("node_claim_unknown", `Node ${nodeName} has no NodeClaim.`, { found: nodeName });
+    return claim;
+  }
+}
+
+function isUnschedulable(pod: PodView): boolean {
+  const scheduled = conditionOf(pod.status?.conditions, "PodScheduled");
+  return (pod.spec.nodeName ?? "") === "" && !isDeleting(pod) && scheduled?.status === "False" && scheduled.reason === "Unschedulable";
+}
