@@ -42,7 +42,7 @@ export class NoticeError extends RelevoError {
     problem: string,
     details: { readonly found?: unknown; readonly allowed?: string } = {},
   ) {
-    super(code, path === "" ? problem : `${path}: ${problem}`, details);
+    super(code, path === "" ? problem : `${path}: ${problem}`, { ...details, field: path === "" ? "body" : path });
     this.name = "NoticeError";
     this.path = path;
   }

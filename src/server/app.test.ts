@@ -289,7 +289,7 @@ function notify(app: FastifyInstance, payload: string, headers: Record<string, s
 }
 
 test("a notice with a good signature or token is taken, its credentials are not passed on (S1)", async () => {
-  const { app, fake, metrics } = await aServer(undefined, { webhookSecret: "s3cret" });
+  const { app, fake } = await aServer(undefined, { webhookSecret: "s3cret" });
 
   const signed = await notify(app, NOTICE, { "x-relevo-signature": signBody(NOTICE, "s3cret") });
   const bearer = await notify(app, NOTICE, AUTHORIZED);
@@ -300,9 +300,6 @@ test("a notice with a good signature or token is taken, its credentials are not 
     call: "receiveNotice",
     with: { source: "eventbridge", body: NOTICE, headers: { "content-type": "application/json", "user-agent": "lightMyRequest" } },
   });
-  expect(await metrics.registry.getSingleMetricAsString("relevo_notices_total")).toContain(
-    'relevo_notices_total{source="eventbridge",outcome="accepted"} 2',
-  );
 });
 
 test("a notice with a wrong signature, another body or none is refused, logged and counted, and changes nothing (S1)", async () => {

@@ -107,7 +107,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     },
     countReplacement: (pool: string): void => replacements.inc({ pool }),
     countCandidateFailure: (pool: string, failure: string): void => candidateFailures.inc({ pool, failure }),
-    countNotice: (source: string, outcome: string, by = 1): void => notices.inc({ source, outcome }, by),
+    countNotice: (source: string, outcome: string): void => notices.inc({ source, outcome }),
     countApiRequest: (method: string, route: string, status: number): void => apiRequests.inc({ method, route, status: String(status) }),
   };
 }

@@ -13,8 +13,8 @@ const MEMBERS = {
 const CALLS = ["setTimeout", "setInterval"];
 const IMPORTS = {
   "node:crypto": ["randomUUID", "randomBytes", "randomInt", "randomFill", "randomFillSync"],
-  "node:timers": null,
-  "node:timers/promises": null,
+  "node:timers": ["setTimeout", "setInterval"],
+  "node:timers/promises": ["setTimeout", "setInterval", "scheduler"],
 };
 
 const message = (what) => `${what} hides time or chance: take the kernel's Clock, Random or Ids`;
@@ -46,7 +46,7 @@ const rule = {
         if (!(node.source.value in IMPORTS)) return;
         const names = IMPORTS[node.source.value];
         for (const specifier of node.specifiers)
-          if (names === null || names.includes(specifier.imported?.name))
+          if (names.includes(specifier.imported?.name))
             context.report({ node: specifier, message: message(`${node.source.value}'s ${specifier.local.name}`) });
       },
     };

@@ -20,7 +20,7 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: MAX_NOTICE_BYTES }, (_request, body, done) => done(null, body));
 
-  // Also for bodies that are refused before the handler sees them.
+  // Also for bodies that are refused before the handler sees them. What is taken is counted where it is matched.
   app.addHook("onError", async ({ params, ip }, _reply, thrown) => {
     const { source } = params as { readonly source: string };
     const error = toRelevoError(thrown);
@@ -52,9 +52,6 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
         PASSED_ON.flatMap((name) => (headers[name] === undefined ? [] : [[name, first(headers[name]) ?? ""]])),
       );
       const receipt = await controlPlane.receiveNotice({ source, body: decode(raw), headers: passedOn });
-      metrics.countNotice(source, "accepted", receipt.accepted.length);
-      metrics.countNotice(source, "duplicate", receipt.duplicates.length);
-      metrics.countNotice(source, "ignored", receipt.ignored.length);
       log.info({ event: "notice", source, ...receipt }, "a notice was received");
       return await reply
         .code(202)
