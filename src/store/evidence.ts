@@ -1,5 +1,5 @@
 /** Evidence: one row per instance and class of loss; the first write wins and nothing changes it (I3). */
-import type { Kysely, Selectable } from "kysely";
+import { sql, type Kysely, type Selectable } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
 import { epoch, epochParts } from "../kernel/epoch.ts";
 import type { Evidence, EvidenceDraft } from "../model/evidence.ts";
@@ -81,13 +81,15 @@ function queriesOf(db: Kysely<Schema>) {
         })
         .onConflict((conflict) => conflict.doNothing()),
     ),
+    // From the living instances to their evidence, in their order: else SQLite reads the whole history of the pool.
     living: prepare<{ pool: string }, EvidenceRow>((p) =>
       db
-        .selectFrom("evidence")
-        .innerJoin("instances", "instances.id", "evidence.instance")
+        .selectFrom("instances")
+        .innerJoin("evidence", "evidence.instance", "instances.id")
         .selectAll("evidence")
-        .where("evidence.pool", "=", p.pool)
-        .where("instances.phase", "<>", "deleted")
+        .where("instances.pool", "=", p.pool)
+        .where(sql<boolean>`instances.phase <> 'deleted'`)
+        .orderBy("instances.seq")
         .orderBy("evidence.seq"),
     ),
     newest: prepare<{ pool: string; limit: number }, EvidenceRow>((p) =>

@@ -84,7 +84,7 @@ function queriesOf(db: Kysely<Schema>) {
         .limit(MAX_FAILURES),
     ),
     newest: prepare<{ pool: string; limit: number }, InstanceRow>((p) =>
-      all.where("pool", "=", p.pool).orderBy("seq", "desc").limit(p.limit),
+      all.where("pool", "=", p.pool).orderBy("created_at", "desc").orderBy("seq", "desc").limit(p.limit),
     ),
     blueprint: prepare<{ hash: string }, { body: string }>((p) => db.selectFrom("blueprints").select("body").where("hash", "=", p.hash)),
     saveBlueprint: prepare<{ hash: string; body: string }>((p) =>

@@ -89,8 +89,9 @@ class PoolTransaction {
     }
   }
 
-  async #move({ instance, from, to, set }: ChangeOf<"move_instance">): Promise<void> {
+  async #move({ instance, incarnation, from, to, set }: ChangeOf<"move_instance">): Promise<void> {
     const record = await this.#getInPhase(instance, from);
+    if (incarnation !== undefined) requireIncarnation(record, incarnation);
     if (!mayMove(from, to))
       throw storeConflict(`instance ${instance} may not move from ${from} to ${to}`, to, nextPhases(from).join(", ") || "nothing");
     const isShared = routeStateOf(from) !== routeStateOf(to);
@@ -113,8 +114,7 @@ class PoolTransaction {
 
   async #renew({ instance, after, incarnation }: ChangeOf<"renew_incarnation">): Promise<void> {
     const record = await this.#get(instance);
-    if (record.incarnation.number !== after)
-      throw storeConflict(`instance ${instance} is in another incarnation`, record.incarnation.number, String(after));
+    requireIncarnation(record, after);
     if (incarnation.number !== after + 1)
       throw storeConflict(`the next incarnation of instance ${instance} has another number`, incarnation.number, String(after + 1));
     if (routeStateOf(record.phase) !== "out") await this.#raiseGeneration();
@@ -123,8 +123,7 @@ class PoolTransaction {
 
   async #setTrust({ instance, incarnation, from, to }: ChangeOf<"set_trust">): Promise<void> {
     const record = await this.#get(instance);
-    if (record.incarnation.number !== incarnation)
-      throw storeConflict(`instance ${instance} is in another incarnation`, record.incarnation.number, String(incarnation));
+    requireIncarnation(record, incarnation);
     if (record.trust !== from) throw storeConflict(`the trust in instance ${instance} is another`, record.trust, from);
     if (!mayTrust(from, to))
       throw storeConflict(
@@ -156,6 +155,11 @@ class PoolTransaction {
     this.#generation = await this.#repositories.pools.nextGeneration(this.#authority.pool);
     return this.#generation;
   }
+}
+
+function requireIncarnation({ id, incarnation }: InstanceRecord, expected: number): void {
+  if (incarnation.number !== expected)
+    throw storeConflict(`instance ${id} is in another incarnation`, incarnation.number, String(expected));
 }
 
 /** What a gateway may do with an instance in this phase, as far as the store knows. */

@@ -11,7 +11,7 @@ import { RelevoError } from "../kernel/errors.ts";
 import { migrate, requireKnownSchema } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import type { Migration } from "./migrations/migration.ts";
-import { storeCorrupt } from "./port.ts";
+import { storeCorrupt, storeUnavailable } from "./port.ts";
 import { isBusy, toStoreError } from "./sqlite-errors.ts";
 
 /** How long a start waits for a former owner that is just ending. */
@@ -50,8 +50,11 @@ export function openSqliteFile({ path, maxPages, migrations = MIGRATIONS }: Sqli
     throw toStoreError(error);
   }
   const close = (): void => {
-    if (path !== IN_MEMORY) rmSync(pidFileOf(path), { force: true }); // first: once the lock is free, the file is the next owner's
-    database.close();
+    try {
+      if (path !== IN_MEMORY) rmSync(pidFileOf(path), { force: true }); // first: once the lock is free, the file is the next owner's
+    } finally {
+      database.close();
+    }
   };
   return { database, close };
 }
@@ -73,7 +76,7 @@ function becomeOwner(database: DatabaseSync, path: string): void {
   } catch (error) {
     throw isBusy(error) ? storeInUse(path) : error;
   }
-  writeFileSync(pidFileOf(path), `${process.pid}\n`);
+  writePid(path);
 }
 
 function makeDurable(database: DatabaseSync): void {
@@ -107,6 +110,14 @@ function readPid(path: string): number | undefined {
     return Number.isNaN(pid) ? undefined : pid;
   } catch {
     return undefined; // the other one may just be starting: the refusal stands without its number
+  }
+}
+
+function writePid(path: string): void {
+  try {
+    writeFileSync(pidFileOf(path), `${process.pid}\n`);
+  } catch (error) {
+    throw storeUnavailable("the owner's pid cannot be written beside it", error);
   }
 }
 

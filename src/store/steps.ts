@@ -71,6 +71,12 @@ export class StepRepository {
     return (await this.#queries.newest.rows(this.#db, { pool, limit })).map(toStepRecord);
   }
 
+  /** The step of this id and its further attempts, `base#2` and so on, newest first. */
+  async listAttempts(pool: string, limit: number, base: string): Promise<StepRecord[]> {
+    const rows = await this.#queries.attempts.rows(this.#db, { base, after: `${base}#`, before: `${base}$`, limit }); // `$` follows `#`
+    return rows.filter((row) => row.pool === pool).map(toStepRecord);
+  }
+
   async #refuse(pool: string, id: string, allowed: string): Promise<never> {
     const [row] = await this.#queries.find.rows(this.#db, { id });
     if (row === undefined || row.pool !== pool) throw storeConflict(`step ${id} is not of pool ${pool}`, row?.pool ?? null, pool);
@@ -102,7 +108,18 @@ function queriesOf(db: Kysely<Schema>) {
   return {
     find: prepare<{ id: string }, StepRow>((p) => all.where("id", "=", p.id)),
     open: prepare<{ pool: string }, StepRow>((p) => all.where("pool", "=", p.pool).where(isOpen).orderBy("seq")),
-    newest: prepare<{ pool: string; limit: number }, StepRow>((p) => all.where("pool", "=", p.pool).orderBy("seq", "desc").limit(p.limit)),
+    newest: prepare<{ pool: string; limit: number }, StepRow>((p) =>
+      all.where("pool", "=", p.pool).orderBy("recorded_at", "desc").orderBy("seq", "desc").limit(p.limit),
+    ),
+    // Without the pool, which would lead SQLite to the index of the pool's whole history; ids are unique over all pools.
+    attempts: prepare<{ base: string; after: string; before: string; limit: number }, StepRow>((p) =>
+      all
+        .where("id", ">=", p.base)
+        .where("id", "<", p.before)
+        .where((row) => row.or([row("id", "=", p.base), row("id", ">=", p.after)]))
+        .orderBy("seq", "desc")
+        .limit(p.limit),
+    ),
     insert: prepare<
       Omit<StepRow, "seq" | "state" | "attempts" | "not_before" | "recorded_at" | "ended_at" | "outcome" | "result"> & { now: number }
     >((p) =>

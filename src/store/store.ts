@@ -1,7 +1,6 @@
 /**
  * The store on SQLite. Every port call is one turn of `GroupCommit`; what it does in its turn is in the repositories.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { Kysely } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
 import type { Evidence } from "../model/evidence.ts";
@@ -33,6 +32,9 @@ import { NodeSqliteDialect } from "./sqlite-dialect.ts";
 import { IN_MEMORY, openSqliteFile, type SqliteFile, type SqliteFileOptions } from "./sqlite-file.ts";
 import { StepRepository } from "./steps.ts";
 
+/** Taken at import: a simulator may forbid the global later. */
+const nextTurn = setImmediate;
+
 /** No list is longer, whatever the caller asks for. */
 const MAX_LIST = 10_000;
 
@@ -59,7 +61,7 @@ class SqliteStore implements Store {
       db,
       inTransaction: () => file.database.isTransaction,
       // On disk a turn of the event loop costs less than the fsync it saves; in memory there is nothing to save, and the simulator drains microtasks only.
-      gather: isOnDisk ? () => nextTurn() : () => Promise.resolve(),
+      gather: isOnDisk ? () => new Promise((resolve) => nextTurn(resolve)) : () => Promise.resolve(),
     });
     this.#repositories = {
       pools: new PoolRepository(db),
@@ -145,8 +147,9 @@ class SqliteStore implements Store {
     return this.#turns.read(() => this.#gateways.list());
   }
 
-  listSteps(pool: string, limit: number): Promise<readonly StepRecord[]> {
-    return this.#turns.read(() => this.#repositories.steps.list(pool, bounded(limit)));
+  listSteps(pool: string, limit: number, base?: string): Promise<readonly StepRecord[]> {
+    const { steps } = this.#repositories;
+    return this.#turns.read(() => (base === undefined ? steps.list(pool, bounded(limit)) : steps.listAttempts(pool, bounded(limit), base)));
   }
 
   listEvidence(pool: string, limit: number): Promise<readonly Evidence[]> {

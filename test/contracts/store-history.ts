@@ -20,6 +20,7 @@ import {
 export function storeHistoryContract(it: StoreTest): void {
   notices(it);
   lists(it);
+  attempts(it);
   forgetting(it);
 }
 
@@ -105,6 +106,20 @@ async function collectAll(store: Store, now: number): Promise<number> {
   let total = 0;
   for (let batch = await store.collect(now); batch > 0; batch = await store.collect(now)) total += batch;
   return total;
+}
+
+function attempts(it: StoreTest): void {
+  it("the attempts of one step are listed without its neighbours", async (store) => {
+    const owner = await claimed(store);
+    for (const id of ["cordon/a", "cordon/a#2", "cordon/ab", "cordon/a!", "cordon/a$", "cordon/a#10", "cordon/b", "cordon"])
+      await store.commit(owner, [recordStep(id)], NOON);
+    const ids = async (limit: number, base: string, pool = POOL) => (await store.listSteps(pool, limit, base)).map(({ id }) => id);
+
+    expect(await ids(10, "cordon/a")).toEqual(["cordon/a#10", "cordon/a#2", "cordon/a"]);
+    expect(await ids(2, "cordon/a")).toEqual(["cordon/a#10", "cordon/a#2"]);
+    expect(await ids(10, "cordon/none")).toEqual([]);
+    expect(await ids(10, "cordon/a", "shop/other")).toEqual([]);
+  });
 }
 
 function forgetting(it: StoreTest): void {

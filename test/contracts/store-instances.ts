@@ -1,6 +1,7 @@
 /** The store's contract: instances, their phases, trust and incarnations, the route's generation. */
 import { expect } from "vitest";
 import { mayMove, mayTrust, PHASES, TRUSTS, type Phase } from "../../src/model/phase.ts";
+import type { Change } from "../../src/store/port.ts";
 import {
   claimed,
   create,
@@ -106,6 +107,24 @@ export function storeInstancesContract(it: StoreTest): void {
       "store_conflict",
     );
     await refused(store.commit(owner, [move("i-2", "pending", "creating")], NOON), "store_conflict");
+  });
+
+  it("a move that names an incarnation is refused in another", async (store) => {
+    const owner = await claimed(store);
+    await store.commit(owner, instanceIn("creating", "i-1"), NOON);
+    await store.commit(owner, [{ kind: "renew_incarnation", instance: "i-1", after: 0, incarnation: incarnation(1) }], NOON);
+    const toPreparing = (number: number): Change => ({
+      kind: "move_instance",
+      instance: "i-1",
+      incarnation: number,
+      from: "creating",
+      to: "preparing",
+    });
+
+    await refused(store.commit(owner, [toPreparing(0)], NOON), "store_conflict");
+    await refused(store.commit(owner, [toPreparing(2)], NOON), "store_conflict");
+    await store.commit(owner, [toPreparing(1)], NOON);
+    expect((await instanceOf(store, "i-1")).phase).toBe("preparing");
   });
 
   it("facts that are given change, with a move or without; the others stay", async (store) => {

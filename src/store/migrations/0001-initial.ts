@@ -64,7 +64,8 @@ export const initial: Migration = {
       failed_at INTEGER
     ) STRICT`,
     `CREATE INDEX instances_living ON instances (pool, seq) WHERE phase <> 'deleted'`,
-    `CREATE INDEX instances_of_pool ON instances (pool, seq)`,
+    // Not by seq: SQLite would take it for the living ones too and read the whole history.
+    `CREATE INDEX instances_of_pool ON instances (pool, created_at, seq)`,
     `CREATE INDEX instances_failed ON instances (pool, failed_at, seq) WHERE failed_at IS NOT NULL`,
     `CREATE INDEX instances_deleted ON instances (phase_since) WHERE phase = 'deleted'`,
     `CREATE INDEX instances_blueprint ON instances (blueprint_hash)`,
@@ -114,7 +115,7 @@ export const initial: Migration = {
       epoch_era INTEGER NOT NULL,
       epoch_counter INTEGER NOT NULL
     ) STRICT`,
-    `CREATE INDEX steps_of_pool ON steps (pool, seq)`,
+    `CREATE INDEX steps_of_pool ON steps (pool, recorded_at, seq)`,
     `CREATE INDEX steps_open ON steps (pool, seq) WHERE ended_at IS NULL`,
     `CREATE INDEX steps_ended ON steps (ended_at) WHERE ended_at IS NOT NULL`,
 

@@ -1,0 +1,69 @@
+import { DatabaseSync } from "node:sqlite";
+import { Kysely } from "kysely";
+import { expect, test } from "vitest";
+import { claimed, create, NOON, POOL, recordStep } from "../../test/contracts/store-fixtures.ts";
+import { initial } from "./migrations/0001-initial.ts";
+import { EvidenceRepository } from "./evidence.ts";
+import { InstanceRepository } from "./instances.ts";
+import { NoticeRepository } from "./notices.ts";
+import type { Schema } from "./schema.ts";
+import { NodeSqliteDialect } from "./sqlite-dialect.ts";
+import { StepRepository } from "./steps.ts";
+import { openStore } from "./store.ts";
+
+test("in memory every call settles by microtasks alone, in the order of the calls, so that the simulator can drain it", async () => {
+  const store = await openStore({ path: ":memory:" });
+  const owner = await claimed(store);
+  const settled: string[] = [];
+  const note = (name: string) => () => settled.push(name);
+
+  void store.commit(owner, [create("i-1"), recordStep("s-1")], NOON).then(note("first"));
+  void store.commit(owner, [create("i-1")], NOON).catch(note("refused"));
+  void store.readPool(POOL).then((rows) => settled.push(`read ${rows?.instances.length}`));
+  void store.commit(owner, [create("i-2")], NOON).then(note("last"));
+  await drainMicrotasks();
+
+  expect(settled).toEqual(["first", "refused", "last", "read 2"]);
+  await store.close();
+});
+
+/** Long enough for any chain of ours, and not one turn of the event loop. */
+async function drainMicrotasks(): Promise<void> {
+  for (let count = 0; count < 2_000; count++) await Promise.resolve();
+}
+
+test("no query reads a pool's whole history, however long it is", async () => {
+  const database = new DatabaseSync(":memory:");
+  for (const statement of initial.statements) database.exec(statement);
+  const statements: string[] = [];
+  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(database), log: ({ query }) => void statements.push(query.sql) });
+  const [instances, evidence, steps, notices] = [
+    new InstanceRepository(db),
+    new EvidenceRepository(db),
+    new StepRepository(db),
+    new NoticeRepository(db),
+  ];
+  const planOf = async (query: Promise<unknown>) => {
+    await query;
+    const plan = database.prepare(`EXPLAIN QUERY PLAN ${statements.at(-1)}`).all();
+    return plan.map(({ detail }) => detail);
+  };
+
+  expect(await planOf(instances.listLiving(POOL))).toEqual(["SEARCH instances USING INDEX instances_living (pool=?)"]);
+  expect(await planOf(instances.listFailures(POOL))).toEqual(["SEARCH instances USING INDEX instances_failed (pool=? AND failed_at>?)"]);
+  expect(await planOf(instances.list(POOL, 10))).toEqual(["SEARCH instances USING INDEX instances_of_pool (pool=?)"]);
+  expect(await planOf(evidence.listLiving(POOL))).toEqual([
+    "SEARCH instances USING INDEX instances_living (pool=?)",
+    "SEARCH evidence USING INDEX sqlite_autoindex_evidence_2 (instance=?)",
+    "USE TEMP B-TREE FOR LAST TERM OF ORDER BY",
+  ]);
+  expect(await planOf(evidence.list(POOL, 10))).toEqual(["SEARCH evidence USING INDEX evidence_of_pool (pool=?)"]);
+  expect(await planOf(steps.listOpen(POOL))).toEqual(["SEARCH steps USING INDEX steps_open (pool=?)"]);
+  expect(await planOf(steps.list(POOL, 10))).toEqual(["SEARCH steps USING INDEX steps_of_pool (pool=?)"]);
+  expect(await planOf(steps.listAttempts(POOL, 10, "cordon"))).toEqual([
+    "SEARCH steps USING INDEX sqlite_autoindex_steps_1 (id>? AND id<?)",
+    "USE TEMP B-TREE FOR ORDER BY",
+  ]);
+  expect(await planOf(notices.list(10))).toEqual(["SCAN notices USING INDEX notices_received"]);
+  expect(await planOf(notices.listOpen(NOON))).toEqual(["SEARCH notices USING INDEX notices_received (received_at>?)"]);
+});
