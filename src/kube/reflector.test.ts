@@ -258,6 +258,30 @@ test("an answer without names or versions is no answer", () => {
   expect(watching().line({ type: "BOOKMARK", resourceVersion: "" }).asked()).toEqual(["close", "failing malformed_answer 1", "wait 200"]);
 });
 
+test("a kind that is not installed is an error, and for an optional kind it means that there is nothing, until it is installed", () => {
+  const missing = failureOf(new KubeApiError({ code: 404, reason: "NotFound" }, "list"));
+  expect(new Script().say({ type: "start" }).failList(missing).asked().slice(2)).toEqual(["failing kube_not_found 1", "wait 200"]);
+  const script = new Script({ optional: true }).say({ type: "start" }).failList(missing);
+  expect(script.asked().slice(2)).toEqual(["replace ", "synced ", "wait 30000"]);
+  expect(
+    script
+      .wake(30_000)
+      .page("10", [object("a", "1")])
+      .asked()
+      .slice(2),
+  ).toEqual(["replace a", "synced 10", "watch from 10", "wait 1000"]);
+  expect(script.wake(1_000).fail(missing).wake(200).failList(missing).asked().slice(1)).toEqual([
+    "failing kube_not_found 1",
+    "wait 200",
+    "list limit=500 continue=none",
+    "wait 60000",
+    "replace ",
+    "synced ",
+    "recovered",
+    "wait 30000",
+  ]);
+});
+
 test("more objects than the limit are refused before they are delivered", () => {
   const script = new Script({ maxObjects: 1 }).say({ type: "start" }).page("1", [object("a", "1"), object("b", "1")]);
   expect(script.asked().slice(2)).toEqual(["failing too_many_objects 1", "wait 30000"]);
@@ -283,7 +307,7 @@ test("a failure says whether only a new list helps", () => {
   ]).toEqual([
     { code: "connection_broken", gone: false, refused: false },
     { code: "watch_broken", gone: false, refused: false },
-    { code: "kube_forbidden", gone: false, refused: true, retryAfterMs: undefined },
+    { code: "kube_forbidden", gone: false, refused: true, missing: false, retryAfterMs: undefined },
   ]);
 });
 

@@ -33,6 +33,8 @@ export interface ReflectorConfig {
   readonly settleMs: number;
   readonly backoffFirstMs: number;
   readonly backoffMaxMs: number;
+  /** The kind may not be installed: 404 then means that there are no objects, and it is asked for again every `backoffMaxMs`. */
+  readonly optional: boolean;
 }
 
 export const REFLECTOR_DEFAULTS: ReflectorConfig = {
@@ -44,6 +46,7 @@ export const REFLECTOR_DEFAULTS: ReflectorConfig = {
   settleMs: 1_000,
   backoffFirstMs: 200,
   backoffMaxMs: 30_000,
+  optional: false,
 };
 
 /** Why a list or a watch did not work. */
@@ -53,6 +56,8 @@ export interface Failure {
   readonly gone: boolean;
   /** The server refused the request as such: the same one from the same version would be refused again. */
   readonly refused: boolean;
+  /** There is no such kind. */
+  readonly missing?: boolean;
   readonly retryAfterMs?: number | undefined;
 }
 
@@ -228,7 +233,22 @@ function finishList(state: ReflectorState, version: string, pages: readonly (rea
 }
 
 function failList(state: ReflectorState, failure: Failure, around: Surroundings): Stepped {
+  if (failure.missing === true && state.config.optional) return findNothing(state);
   return backOff(failure.gone ? { ...state, expiredLists: state.expiredLists + 1 } : state, "list", failure, around);
+}
+
+/** Nothing is there, and that is known: there is no failure. */
+function findNothing(state: ReflectorState): Stepped {
+  const timer = state.lastId + 1;
+  return {
+    state: { ...established(state), version: null, expiredLists: 0, lastId: timer, phase: { name: "waiting", timer, then: "list" } },
+    effects: [
+      { type: "deliver", change: { kind: "replace", objects: [] } },
+      { type: "synced", version: "" },
+      ...recovered(state),
+      { type: "wait", timer, ms: state.config.backoffMaxMs },
+    ],
+  };
 }
 
 // ---- watching
@@ -334,6 +354,7 @@ export function failureOf(error: unknown): Failure {
     code: error.code,
     gone: code === 410,
     refused: code >= 400 && code < 500 && code !== 408 && code !== 429,
+    missing: code === 404,
     retryAfterMs: details?.retryAfterSeconds === undefined ? undefined : details.retryAfterSeconds * 1000,
   };
 }
