@@ -8,20 +8,24 @@ const SERVER_ERROR = 1011;
 
 export function createLive(ledger) {
   let instance;
-  // Not awaited at the start: the first session comes later than the first request, and waits for it if it must.
-  const loading = import("ws").then(
-    ({ WebSocketServer }) => new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE_BYTES, perMessageDeflate: false }),
-  );
+  let loading;
+  const load = () =>
+    (loading ??= import("ws").then(
+      ({ WebSocketServer }) => new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE_BYTES, perMessageDeflate: false }),
+    ));
 
   return {
     attach(made) {
       instance = made;
     },
 
+    /** Loads what sessions need; called once requests are served, as the first session comes later than the first request. */
+    warm: load,
+
     async upgrade(req, socket, head) {
       if (req.url.split("?")[0] !== "/live")
         return void socket.end("HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
-      const wss = await loading;
+      const wss = await load();
       wss.handleUpgrade(req, socket, head, (ws) => {
         const session = new Session(ws, ledger);
         instance.registerWebSocket(socket, ws, { beforeClose: () => session.wind() });

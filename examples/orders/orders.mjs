@@ -30,3 +30,4 @@ process.once("SIGTERM", async () => {
 
 const { host, port } = await instance.listen();
 console.log(JSON.stringify({ message: "orders serves", host, port, instance: instance.name, bootId: instance.bootId }));
+await routes.warm();

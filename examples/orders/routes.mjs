@@ -72,6 +72,7 @@ export function createRoutes(ledgerUrl) {
       }
     },
     upgrade: live.upgrade,
+    warm: live.warm,
   };
 }
 
