@@ -111,6 +111,8 @@ export function reasonOf(code: string): string {
     case "EADDRNOTAVAIL":
       return "unreachable";
     default:
-      return code.startsWith("HPE_") || code === "UND_ERR_HEADERS_OVERFLOW" ? "bad_answer" : code.toLowerCase();
+      return code.startsWith("HPE_") || code === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW"
+        ? "bad_answer"
+        : code.toLowerCase();
   }
 }

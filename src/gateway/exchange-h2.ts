@@ -91,7 +91,8 @@ export class H2Exchange extends Exchange {
   }
 
   protected override breakOff(): void {
-    if (!this.#gone()) this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    // `close` with a code would first end the stream, and the client would take what it has for the whole answer.
+    if (!this.#gone()) this.#stream.destroy(new Error("the answer broke off"));
   }
 
   protected override takeUpgrade(_member: MemberState, _status: number, _headers: string[], socket: Duplex): void {

@@ -26,6 +26,8 @@ export class Pipe {
   readonly #down = new FrameTracker();
   readonly #up = new FrameTracker();
   #over = false;
+  /** The client ended its side, so that whatever follows is its doing. */
+  #clientEnded = false;
   /** A close frame that waits for the end of the frame that is passing, or has been sent. */
   #close: { readonly frame: Buffer; sent: boolean } | null = null;
   #verdict: { readonly outcome: Outcome; readonly code: string } | null = null;
@@ -39,11 +41,14 @@ export class Pipe {
     instance.on("data", (chunk: Buffer) => this.#instanceData(chunk));
     client.on("drain", () => instance.resume());
     instance.on("drain", () => client.resume());
-    client.on("end", () => this.#oneEnded(instance));
+    client.on("end", () => {
+      this.#clientEnded = true;
+      this.#oneEnded(instance);
+    });
     instance.on("end", () => this.#instanceEnded());
     client.on("error", () => client.destroy());
     instance.on("error", () => instance.destroy());
-    client.on("close", () => this.#finish("completed", this.#closed ? "closed" : "client_gone"));
+    client.on("close", () => this.#finish("completed", this.#isExpected ? "closed" : "client_gone"));
     instance.on("close", () => this.#instanceClosed());
   }
 
@@ -73,8 +78,9 @@ export class Pipe {
     this.#options.instance.destroy();
   }
 
-  get #closed(): boolean {
-    return this.#down.closeCode !== null || this.#up.closeCode !== null;
+  /** An end that the two agreed on, or that we announced, is no loss. */
+  get #isExpected(): boolean {
+    return this.#clientEnded || this.#close !== null || this.#down.closeCode !== null || this.#up.closeCode !== null;
   }
 
   #clientData(chunk: Buffer): void {
@@ -100,8 +106,7 @@ export class Pipe {
     if (this.#over || this.#close !== null) return;
     const { client, instance, isWebSocket, clock } = this.#options;
     this.#verdict = { outcome, code: name };
-    // An end that the two already agreed on is theirs.
-    if (isWebSocket && !this.#closed) {
+    if (isWebSocket && !this.#isExpected) {
       this.#close = { frame: closeFrame(code, why), sent: false };
       this.#sendCloseAtBoundary();
     } else if (!isWebSocket) {
@@ -119,14 +124,14 @@ export class Pipe {
   }
 
   #instanceEnded(): void {
-    if (this.#options.isWebSocket && !this.#closed && this.#close === null) this.#lost("instance_lost");
+    if (this.#options.isWebSocket && !this.#isExpected) this.#lost("instance_lost");
     else this.#oneEnded(this.#options.client);
   }
 
   #instanceClosed(): void {
     if (this.#over) return;
-    if (this.#closed || this.#close !== null) this.#oneEnded(this.#options.client);
-    else if (this.#options.instance.errored === null && !this.#options.isWebSocket) this.#oneEnded(this.#options.client);
+    const cleanly = this.#options.instance.errored === null && !this.#options.isWebSocket;
+    if (this.#isExpected || cleanly) this.#oneEnded(this.#options.client);
     else this.#lost("instance_lost");
   }
 
