@@ -97,7 +97,9 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       const createdBy = `create/${INSTANCE}`;
       const objects = renderBlueprint(BLUEPRINT, { instance: INSTANCE, pool: "orders", site: "local", namespace: "default" });
       return (record) =>
-        record?.phase === "pending" ? draft(createdBy, "create_instance/1", { instance: INSTANCE, namespace: "default", createdBy, objects }) : undefined;
+        record?.phase === "pending"
+          ? draft(createdBy, "create_instance/1", { instance: INSTANCE, namespace: "default", createdBy, objects })
+          : undefined;
     },
     async picture({ store }) {
       const record = await recordOf(store);
@@ -143,7 +145,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       const { process } = await aRunningInstance(world, "a");
       await storedInstance(world.store, await claimed(world), 0, "serving");
       const payload = { instance: INSTANCE, incarnation: 1, from: "serving", loss: "deadline", deadline: 1e15, process };
-      return (record) => (record?.phase === "serving" ? draft(`drain/${INSTANCE}/1/deadline/1e15`, "drain_instance/1", payload) : undefined);
+      return (record) =>
+        record?.phase === "serving" ? draft(`drain/${INSTANCE}/1/deadline/1e15`, "drain_instance/1", payload) : undefined;
     },
     async picture({ store, instances }) {
       const record = await recordOf(store);
@@ -160,7 +163,12 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     async picture({ store, instances }) {
       const record = await recordOf(store);
-      return { phase: record?.phase, seal: record?.seal, performed: instances.processes.get(HOST)?.performed, losses: await store.countLosses(POOL) };
+      return {
+        phase: record?.phase,
+        seal: record?.seal,
+        performed: instances.processes.get(HOST)?.performed,
+        losses: await store.countLosses(POOL),
+      };
     },
   },
   delete: {
@@ -207,7 +215,9 @@ describe.each(Object.entries(SCENARIOS))("%s", (_, scenario) => {
 });
 
 test("the undisturbed end of each is the wanted one", async () => {
-  const ends = await Promise.all(Object.entries(SCENARIOS).map(async ([name, scenario]) => [name, ((await run(scenario)).picture as { steps: string[] }).steps]));
+  const ends = await Promise.all(
+    Object.entries(SCENARIOS).map(async ([name, scenario]) => [name, ((await run(scenario)).picture as { steps: string[] }).steps]),
+  );
 
   expect(Object.fromEntries(ends)).toEqual({
     create: [`create/${INSTANCE} done created`],

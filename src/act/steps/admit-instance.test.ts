@@ -165,3 +165,10 @@ test("a NodeClaim that may not be read does not stand in the way of a recovery (
 
   expect(await admitInstance.act(payload, { ...ports, kube })).toEqual(ADMITTED);
 });
+
+test("an admission by another step proves nothing about this one", async () => {
+  const { payload, ports } = await anAdmission();
+  await admitInstance.act(payload, { ...ports, step: { id: `admit/${INSTANCE}/1#2` } });
+
+  expect(await admitInstance.probe(payload, ports)).toEqual({ answer: "not" });
+});

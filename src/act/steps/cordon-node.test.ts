@@ -83,3 +83,18 @@ test("after a lost reply the probe finds the mark", async () => {
   await expect(cordonNode.act(payload, { ...ports, kube })).rejects.toThrow("reply lost");
   expect(await cordonNode.probe(payload, ports)).toEqual({ answer: "happened", code: "cordoned" });
 });
+
+test("the patch carries the UID and the resourceVersion that were read, and nothing but cordon and marks (I6, I8)", async () => {
+  const { payload, ports, read } = await aCordon();
+  const { uid, resourceVersion } = (await read()).metadata;
+  const bodies: unknown[] = [];
+  const kube = faulty(ports.kube, ({ method, input }) => {
+    if (method === "patch") bodies.push(input[1]);
+    return undefined;
+  });
+
+  await cordonNode.act(payload, { ...ports, kube });
+
+  const annotations = { "relevo.dev/cordoned-by": STEP.id, "relevo.dev/cordoned-for": "evidence-1" };
+  expect(bodies).toEqual([{ metadata: { uid, resourceVersion, annotations }, spec: { unschedulable: true } }]);
+});

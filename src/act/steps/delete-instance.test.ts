@@ -78,13 +78,14 @@ test("an object whose finalizers hold it is waited for, not deleted twice", asyn
 test("an object that is replaced between read and delete is not deleted: the UID is a precondition (I8)", async () => {
   const { world, payload, ports } = await aDeletion();
   const spec = await templateSpec();
-  const kube = faulty(world.kube, ({ method, number }) => {
-    if (method === "delete" && number === 1)
-      void world.kube.delete(LEAD).then(() => create(world.kube, DEPLOYMENTS, { metadata: { name: INSTANCE }, spec }));
+  const kube = faulty(world.kube, async ({ method, number }) => {
+    if (method !== "delete" || number > 1) return undefined;
+    await world.kube.delete(LEAD);
+    await create(world.kube, DEPLOYMENTS, { metadata: { name: INSTANCE }, spec });
     return undefined;
   });
 
-  await deleteInstance.act(payload, { ...ports, kube }).catch(() => undefined);
+  await expect(deleteInstance.act(payload, { ...ports, kube })).rejects.toMatchObject({ class: "conflict" });
   expect(await deleteInstance.act(payload, ports)).toEqual({ state: "done", code: "absent" });
   expect((await world.kube.get(LEAD)).metadata.labels).toBeUndefined();
 });

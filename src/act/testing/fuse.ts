@@ -64,19 +64,24 @@ export function fusedClock(clock: Clock, fuse: Fuse): Clock {
   };
 }
 
-/** What a test does to the calls of a port: throw before the effect, or after it (the reply is lost). */
+interface Injected {
+  readonly error: unknown;
+  readonly side: Side;
+}
+
+/** What a test does to the calls of a port: throw before the effect, or after it (the reply is lost); or something that happens meanwhile. */
 export type Fault = (call: {
   readonly method: string;
   readonly input: readonly unknown[];
   readonly number: number;
-}) => { readonly error: unknown; readonly side: Side } | undefined;
+}) => Injected | undefined | Promise<Injected | undefined>;
 
 export function faulty<T extends object>(port: T, fault: Fault): T {
   const numbers = new Map<string, number>();
   return wrapped(port, async (effect, method, input) => {
     const number = (numbers.get(method) ?? 0) + 1;
     numbers.set(method, number);
-    const injected = fault({ method, input, number });
+    const injected = await fault({ method, input, number });
     if (injected?.side === "before") throw injected.error;
     const value = await effect();
     if (injected !== undefined) throw injected.error;
