@@ -1,5 +1,6 @@
-/** Of the package, in a clone and installed alike. */
+/** The package's version, read once from its manifest: in a clone and in an installed package it lies at the same distance. */
 import { readFileSync } from "node:fs";
 
-export const VERSION: string = (JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string })
-  .version;
+const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { readonly version: string };
+
+export const VERSION = manifest.version;

@@ -47,6 +47,9 @@ export function feedPass(metrics: Metrics, { snapshot, at }: Pass, now: Instant)
     frozen: snapshot.freeze !== null,
     heldSteps: snapshot.openSteps.filter(({ state }) => state === "held").length,
   });
-  metrics.setGatewayReplicas(snapshot.gateways.filter(({ silent }) => !silent).length, snapshot.gateways.filter(({ silent }) => silent).length);
+  metrics.setGatewayReplicas(
+    snapshot.gateways.filter(({ silent }) => !silent).length,
+    snapshot.gateways.filter(({ silent }) => silent).length,
+  );
   metrics.passEnded(snapshot.pool, at, now - at);
 }

@@ -12,7 +12,13 @@ export function tellPools(journal: Journal, writer: PoolWriter, pools: Informer<
   journal.subscribe((entry) => {
     if (entry.kind !== "phase" && entry.kind !== "evidence") return;
     const pool = pools.list().find(({ key }) => key === entry.pool);
-    if (pool) writer.tell(pool, entry.kind === "phase" ? `Instance${pascal(entry.code)}` : "EvidenceRecorded", messageOf(entry), WARNINGS.includes(entry.code));
+    if (pool)
+      writer.tell(
+        pool,
+        entry.kind === "phase" ? `Instance${pascal(entry.code)}` : "EvidenceRecorded",
+        messageOf(entry),
+        WARNINGS.includes(entry.code),
+      );
   });
 }
 

@@ -45,8 +45,18 @@ export interface ComposedController {
 }
 
 /** Not started yet: `await composed.controller.start()`. */
-export function composeController({ kube, driver, clock, random, ids, log, metrics, ...options }: ControllerComposition): ComposedController {
-  const say = (level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) => log[level](fields, message);
+export function composeController({
+  kube,
+  driver,
+  clock,
+  random,
+  ids,
+  log,
+  metrics,
+  ...options
+}: ControllerComposition): ComposedController {
+  const say = (level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) =>
+    log[level](fields, message);
   const journal = new Journal();
   const store = watchCommits(options.store, (pool, changes, now) => {
     feedMetrics(metrics, pool, changes, journal);
@@ -75,7 +85,21 @@ export function composeController({ kube, driver, clock, random, ids, log, metri
   });
   const executor = createExecutor({ store, kube, driver, clock, random, log, onSettled: (pool) => controller?.wake(pool) });
   const onPass = (pass: Pass) => feedPass(metrics, pass, clock.now());
-  controller = new Controller({ store, executor, world, pools, gateways, health, notices, writer, clock, ids, owner: ids.next("controller"), log: say, onPass });
+  controller = new Controller({
+    store,
+    executor,
+    world,
+    pools,
+    gateways,
+    health,
+    notices,
+    writer,
+    clock,
+    ids,
+    owner: ids.next("controller"),
+    log: say,
+    onPass,
+  });
   tellPools(journal, writer, pools);
 
   const started = controller;

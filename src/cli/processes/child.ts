@@ -1,0 +1,34 @@
+/** What each process of `relevo up` shares: telling its parent that it is up, and ending in good order. */
+import { flushCompileCache } from "node:module";
+
+/** Sent over IPC once a child can be used. */
+export interface ReadyMessage {
+  readonly type: "ready";
+  readonly urls: Readonly<Record<string, string>>;
+}
+
+export function isReadyMessage(message: unknown): message is ReadyMessage {
+  return typeof message === "object" && message !== null && "type" in message && message.type === "ready" && "urls" in message;
+}
+
+export function tellReady(urls: Readonly<Record<string, string>>): void {
+  const message: ReadyMessage = { type: "ready", urls };
+  process.send?.(message);
+  // A process that ends by a signal would not write its cache: the next start would be slow again.
+  flushCompileCache();
+}
+
+/** Settles when the process is asked to end: SIGTERM, SIGINT, or its parent is gone. A second signal ends it at once. */
+export function untilAskedToEnd(): Promise<void> {
+  return new Promise((resolve) => {
+    let isAsked = false;
+    const ask = () => {
+      if (isAsked) process.exit(1);
+      isAsked = true;
+      resolve();
+    };
+    process.on("SIGTERM", ask);
+    process.on("SIGINT", ask);
+    if (process.send) process.on("disconnect", ask);
+  });
+}

@@ -1,0 +1,61 @@
+/** `relevo cluster`: the embedded cluster, parent of the node helpers. */
+import { startEmbeddedCluster } from "../../embedded/cluster.ts";
+import { kindKey } from "../../embedded/kinds.ts";
+import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
+import { POOLS } from "../../kube/resources.ts";
+import type { KubeObject } from "../../kube/api.ts";
+import { poolSchema } from "../../model/pool.ts";
+import { problemsOf } from "../../model/problems.ts";
+import { createLogger } from "../../server/log.ts";
+import { tellReady, untilAskedToEnd } from "./child.ts";
+
+export interface ClusterProcessOptions {
+  readonly dir: string;
+  readonly nodes: number;
+  readonly zones: readonly string[];
+  readonly bootDelayMs: number;
+  /** How often the provisioner looks for nodes to disrupt, as Karpenter's 10 s. */
+  readonly disruptionIntervalMs?: number | undefined;
+  /** 0 lets the system choose. */
+  readonly apiPort: number;
+  readonly adminPort: number;
+  readonly logLevel: string;
+}
+
+/** Runs until it is asked to end. */
+export async function runCluster(options: ClusterProcessOptions): Promise<void> {
+  const log = createLogger({ level: options.logLevel, name: "cluster", clock: systemClock });
+  const { dir, nodes, zones, bootDelayMs, disruptionIntervalMs, apiPort, adminPort } = options;
+  const cluster = await startEmbeddedCluster({
+    dir,
+    nodes,
+    zones,
+    bootDelayMs,
+    apiPort,
+    adminPort,
+    clock: systemClock,
+    ids: systemIds,
+    random: systemRandom,
+    log: (level, message, fields) => log[level](fields, message),
+    validators: { [kindKey(POOLS)]: poolProblems },
+    ...(disruptionIntervalMs === undefined ? {} : { provisioner: { disruptionIntervalMs } }),
+  });
+  tellReady({ cluster: cluster.url, admin: cluster.adminUrl, kubeconfig: cluster.kubeconfigPath });
+  await untilAskedToEnd();
+  await cluster.close();
+}
+
+/** What the API server answers to a Pool that its schema refuses. */
+function poolProblems(object: KubeObject): readonly { readonly field: string; readonly message: string }[] {
+  const parsed = poolSchema.safeParse(object);
+  if (parsed.success) return [];
+  return problemsOf(poolSchema, parsed.error, object).map(({ field, sentence, found, allowed, todo }) => ({
+    field,
+    message: [
+      sentence,
+      `found: ${JSON.stringify(found) ?? "nothing"}`,
+      ...(allowed === undefined ? [] : [`allowed: ${allowed}`]),
+      ...(todo === undefined ? [] : [todo]),
+    ].join("; "),
+  }));
+}

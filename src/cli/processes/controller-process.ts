@@ -1,0 +1,64 @@
+/** `relevo controller`: the HTTP API, the webhooks, the reconcile loop; the only process that opens the store. */
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { ServiceDriver } from "../../drivers/service/service-driver.ts";
+import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
+import { loadKubeApi } from "../../kube/config.ts";
+import { createServer } from "../../server/app.ts";
+import { createLogger } from "../../server/log.ts";
+import { createMetrics } from "../../server/metrics.ts";
+import { openStore } from "../../store/store.ts";
+import { VERSION } from "../version.ts";
+import { tellReady, untilAskedToEnd } from "./child.ts";
+import { composeController } from "./controller.ts";
+
+export interface ControllerProcessOptions {
+  readonly kubeconfig?: string | undefined;
+  readonly context?: string | undefined;
+  /** The SQLite file. */
+  readonly store: string;
+  readonly host: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+  readonly token: string | null;
+  readonly webhookSecret: string | null;
+  readonly spotLeadMs?: number | undefined;
+  readonly logLevel: string;
+}
+
+/** Runs until it is asked to end. */
+export async function runController(options: ControllerProcessOptions): Promise<void> {
+  const log = createLogger({ level: options.logLevel, name: "controller", clock: systemClock });
+  mkdirSync(dirname(options.store), { recursive: true });
+  const store = await openStore({ path: options.store });
+  const kube = loadKubeApi({ kubeconfig: options.kubeconfig, context: options.context });
+  const metrics = createMetrics();
+  const composed = composeController({
+    kube,
+    store,
+    driver: new ServiceDriver({ clock: systemClock }),
+    clock: systemClock,
+    random: systemRandom,
+    ids: systemIds,
+    log,
+    metrics,
+    ...(options.spotLeadMs === undefined ? {} : { spotLeadMs: options.spotLeadMs }),
+  });
+  const server = await createServer({
+    options: { host: options.host, token: options.token, webhookSecret: options.webhookSecret, version: VERSION },
+    controlPlane: composed.controlPlane,
+    metrics,
+    log,
+    clock: systemClock,
+  });
+  const url = await server.listen({ host: options.host, port: options.port });
+  log.info({ url }, "the controller's API is up");
+  tellReady({ controller: url });
+  await composed.controller.start();
+
+  await untilAskedToEnd();
+  log.info({}, "ending in good order");
+  await server.close();
+  await composed.close();
+  await kube.close();
+}

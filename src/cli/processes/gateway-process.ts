@@ -1,0 +1,53 @@
+/** `relevo gateway`: the data plane. It never opens the store; it holds a stream to the controller. */
+import { createServer as createHttpServer } from "node:http";
+import { startGateway } from "../../gateway/server.ts";
+import type { TokenKey } from "../../gateway/tokens.ts";
+import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
+import { createLogger } from "../../server/log.ts";
+import { tellReady, untilAskedToEnd } from "./child.ts";
+
+export interface GatewayProcessOptions {
+  readonly controllerUrl: string;
+  readonly host: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+  /** Of `/metrics`, always on loopback; 0 lets the system choose. */
+  readonly adminPort: number;
+  readonly token?: string | undefined;
+  readonly tokenKeys: readonly TokenKey[];
+  /** How long requests in flight may go on after the process was asked to end. */
+  readonly graceMs: number;
+  readonly logLevel: string;
+}
+
+/** Runs until it is asked to end. */
+export async function runGateway(options: GatewayProcessOptions): Promise<void> {
+  const log = createLogger({ level: options.logLevel, name: "gateway", clock: systemClock });
+  const gateway = await startGateway({
+    host: options.host,
+    port: options.port,
+    controllerUrl: options.controllerUrl,
+    token: options.token,
+    tokenKeys: options.tokenKeys,
+    clock: systemClock,
+    ids: systemIds,
+    random: systemRandom,
+    log,
+  });
+  const admin = createHttpServer((request, response) => {
+    if (request.url !== "/metrics") return void response.writeHead(404).end();
+    void gateway.metrics.metrics().then((text) => response.writeHead(200, { "content-type": gateway.metrics.contentType }).end(text));
+  });
+  const adminPort = await new Promise<number>((resolve, reject) => {
+    admin.once("error", reject);
+    admin.listen(options.adminPort, "127.0.0.1", () => {
+      const address = admin.address();
+      resolve(typeof address === "object" && address !== null ? address.port : options.adminPort);
+    });
+  });
+  tellReady({ gateway: gateway.url, metrics: `http://127.0.0.1:${adminPort}/metrics` });
+
+  await untilAskedToEnd();
+  await gateway.close({ graceMs: options.graceMs });
+  admin.close();
+}

@@ -1,0 +1,153 @@
+/**
+ * Starts the processes of `relevo up` and keeps them: each may die and start again alone, on the address that it had. The supervisor decides nothing else.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Clock } from "../../kernel/clock.ts";
+import { RelevoError } from "../../kernel/errors.ts";
+import { isReadyMessage } from "./child.ts";
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 5_000;
+/** A process that lived this long starts anew with the first pause. */
+const STEADY_AFTER_MS = 10_000;
+const END_WITHIN_MS = 10_000;
+
+export interface ChildSpec {
+  readonly name: string;
+  /** The command's arguments; `known` are the addresses that it had before, so that it gets them again. */
+  readonly args: (known: Readonly<Record<string, string>>) => readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface SupervisorOptions {
+  readonly clock: Clock;
+  /** Holds a log file a process. */
+  readonly logDir: string;
+  /** Told when a process ended that was not asked to. */
+  readonly onDeath?: (name: string, how: string) => void;
+}
+
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #children: Child[] = [];
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    mkdirSync(options.logDir, { recursive: true });
+  }
+
+  /** Settles with its addresses once it is ready; rejects when its first start fails. */
+  start(spec: ChildSpec): Promise<Readonly<Record<string, string>>> {
+    const child = new Child(spec, this.#options);
+    this.#children.push(child);
+    return child.start();
+  }
+
+  pidOf(name: string): number | undefined {
+    return this.#children.find((child) => child.spec.name === name)?.pid;
+  }
+
+  /** Settles when the process, after it died, is ready again. */
+  whenRestarted(name: string): Promise<void> {
+    const child = this.#children.find((each) => each.spec.name === name);
+    if (!child)
+      throw new RelevoError("process_unknown", `there is no process ${name}`, {
+        found: name,
+        allowed: this.#children.map(({ spec }) => spec.name).join(", "),
+      });
+    return child.whenRestarted();
+  }
+
+  /** In the order opposite to their start; what does not end in time is killed. */
+  async stop(): Promise<void> {
+    for (const child of this.#children.toReversed()) await child.stop();
+  }
+}
+
+class Child {
+  readonly spec: ChildSpec;
+  readonly #options: SupervisorOptions;
+  #process: ChildProcess | undefined;
+  #urls: Readonly<Record<string, string>> = {};
+  #pauseMs = FIRST_PAUSE_MS;
+  #isStopping = false;
+  #waiters: (() => void)[] = [];
+
+  constructor(spec: ChildSpec, options: SupervisorOptions) {
+    this.spec = spec;
+    this.#options = options;
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  start(): Promise<Readonly<Record<string, string>>> {
+    return new Promise((resolve, reject) => {
+      const logFile = join(this.#options.logDir, `${this.spec.name}.log`);
+      const log = openSync(logFile, "a");
+      const child = spawn(process.execPath, [...process.execArgv, MAIN, ...this.spec.args(this.#urls)], {
+        stdio: ["ignore", log, log, "ipc"],
+        env: { ...process.env, ...this.spec.env },
+      });
+      closeSync(log);
+      this.#process = child;
+      const startedAt = this.#options.clock.monotonic();
+      let isReady = false;
+      child.on("message", (message) => {
+        if (!isReadyMessage(message)) return;
+        isReady = true;
+        this.#urls = message.urls;
+        resolve(message.urls);
+        for (const waiter of this.#waiters.splice(0)) waiter();
+      });
+      child.once("error", reject);
+      child.once("exit", (code, signal) => {
+        const how = signal ?? `exit code ${code}`;
+        if (!isReady && Object.keys(this.#urls).length === 0) {
+          reject(
+            new RelevoError("process_did_not_start", `the process ${this.spec.name} ended before it was ready`, {
+              found: how,
+              todo: `see ${logFile}`,
+            }),
+          );
+        } else {
+          this.#restart(how, this.#options.clock.monotonic() - startedAt);
+        }
+      });
+    });
+  }
+
+  whenRestarted(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    const child = this.#process;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    child.kill("SIGTERM");
+    const timer = this.#options.clock.after(END_WITHIN_MS, () => child.kill("SIGKILL"));
+    await ended;
+    timer.cancel();
+  }
+
+  #restart(how: string, livedMs: number): void {
+    if (this.#isStopping) return;
+    this.#options.onDeath?.(this.spec.name, how);
+    if (livedMs > STEADY_AFTER_MS) this.#pauseMs = FIRST_PAUSE_MS;
+    const pause = this.#pauseMs;
+    this.#pauseMs = Math.min(pause * 2, LONGEST_PAUSE_MS);
+    this.#options.clock.after(pause, () => {
+      // A start that fails ends in `exit` again, and so in the next pause.
+      if (!this.#isStopping) void this.start().catch(() => undefined);
+    });
+  }
+}
+
+/** The program itself, in the form in which it runs now. */
+const MAIN = fileURLToPath(new URL(`../../main${extname(import.meta.url)}`, import.meta.url));
