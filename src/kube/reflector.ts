@@ -37,7 +37,7 @@ export interface ReflectorConfig {
   readonly optional: boolean;
 }
 
-export const REFLECTOR_DEFAULTS: ReflectorConfig = {
+const REFLECTOR_DEFAULTS: ReflectorConfig = {
   pageSize: 500,
   maxObjects: 200_000,
   listTimeoutMs: 60_000,
@@ -110,7 +110,7 @@ type Phase =
       readonly heardAt: number;
       readonly lines: number;
     }
-  | { readonly name: "waiting"; readonly timer: number; readonly then: "list" | "watch" };
+  | { readonly name: "waiting"; readonly timer: number; readonly next: "list" | "watch" };
 
 type TimedPhase = Exclude<Phase, { readonly name: "idle" | "stopped" }>;
 
@@ -241,7 +241,7 @@ function failList(state: ReflectorState, failure: Failure, around: Surroundings)
 function findNothing(state: ReflectorState): Stepped {
   const timer = state.lastId + 1;
   return {
-    state: { ...established(state), version: null, expiredLists: 0, lastId: timer, phase: { name: "waiting", timer, then: "list" } },
+    state: { ...established(state), version: null, expiredLists: 0, lastId: timer, phase: { name: "waiting", timer, next: "list" } },
     effects: [
       { type: "deliver", change: { kind: "replace", objects: [] } },
       { type: "synced", version: "" },
@@ -309,7 +309,7 @@ function recovered({ failing }: ReflectorState): readonly Effect[] {
 function wake(state: ReflectorState, phase: TimedPhase, around: Surroundings): Stepped {
   switch (phase.name) {
     case "waiting":
-      return phase.then === "list" ? list(state) : openWatch(state, around);
+      return phase.next === "list" ? list(state) : openWatch(state, around);
     case "listing":
       return failList(state, { code: "list_timeout", gone: false, refused: false }, around);
     case "watching":
@@ -329,7 +329,7 @@ function lookAtWatch(state: ReflectorState, phase: Phase & { name: "watching" },
   };
 }
 
-function backOff(state: ReflectorState, then: "list" | "watch", failure: Failure, { jitter }: Surroundings): Stepped {
+function backOff(state: ReflectorState, next: "list" | "watch", failure: Failure, { jitter }: Surroundings): Stepped {
   const { backoffFirstMs, backoffMaxMs } = state.config;
   const timer = state.lastId + 1;
   const failures = state.failures + 1;
@@ -337,7 +337,7 @@ function backOff(state: ReflectorState, then: "list" | "watch", failure: Failure
   const full = Math.min(backoffMaxMs, backoffFirstMs * 2 ** Math.min(state.failures, 30));
   const ms = Math.max(full / 2 + (full / 2) * jitter, Math.min(failure.retryAfterMs ?? 0, backoffMaxMs));
   return {
-    state: { ...state, lastId: timer, failures, failing: failure.code, phase: { name: "waiting", timer, then } },
+    state: { ...state, lastId: timer, failures, failing: failure.code, phase: { name: "waiting", timer, next } },
     effects: [
       { type: "failing", code: failure.code, failures },
       { type: "wait", timer, ms: Math.round(ms) },
@@ -373,6 +373,6 @@ function same(state: ReflectorState): Stepped {
   return { state, effects: [] };
 }
 
-function after(before: readonly Effect[], then: Stepped): Stepped {
-  return before.length === 0 ? then : { state: then.state, effects: [...before, ...then.effects] };
+function after(before: readonly Effect[], stepped: Stepped): Stepped {
+  return before.length === 0 ? stepped : { state: stepped.state, effects: [...before, ...stepped.effects] };
 }

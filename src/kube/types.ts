@@ -102,7 +102,7 @@ const containerStatus = z.object({
 });
 export type ContainerStatus = z.output<typeof containerStatus>;
 
-export const POD_PHASES = ["Pending", "Running", "Succeeded", "Failed", "Unknown"] as const;
+const POD_PHASES = ["Pending", "Running", "Succeeded", "Failed", "Unknown"] as const;
 
 const podSchema = z.object({
   metadata: meta,

@@ -47,7 +47,7 @@ export interface Correlation {
 }
 
 /** A node registers within minutes of its machine's start, or never. */
-export const UNKNOWN_FOR_MS = 5 * 60_000;
+const UNKNOWN_FOR_MS = 5 * 60_000;
 
 export function correlate(input: CorrelationInput): Correlation {
   const { notices, nodes, now, unknownForMs = UNKNOWN_FOR_MS } = input;

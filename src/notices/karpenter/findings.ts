@@ -10,7 +10,7 @@ import { EVIDENCE_REASONS, type EvidenceReason } from "../../model/evidence.ts";
 import type { NodeFinding } from "../../plan/snapshot.ts";
 import { excerpt } from "../notice.ts";
 
-export { nodeClaimOf, ownerOfNode } from "./owner.ts";
+export { ownerOfNode } from "./owner.ts";
 
 export const TERMINATION_TIMESTAMP = "karpenter.sh/nodeclaim-termination-timestamp";
 export const DISRUPTED_TAINT = "karpenter.sh/disrupted";
