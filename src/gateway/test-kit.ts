@@ -9,6 +9,7 @@ import {
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { onTestFinished } from "vitest";
+import type { Clock } from "../kernel/clock.ts";
 import { type Epoch, epoch } from "../kernel/epoch.ts";
 import { systemClock, systemIds, systemRandom } from "../kernel/system.ts";
 import type { ControllerLine, Member, RoutePolicy } from "../model/membership.ts";
@@ -198,4 +199,40 @@ export function checkCounts(gateway: Gateway): void {
     if (accepted !== completed + inFlight + queued + rejected + cut)
       throw new Error(`counts of ${route} do not add up: ${JSON.stringify(counts)}`);
   }
+}
+
+export interface VirtualClock extends Clock {
+  /** Fires what falls due on the way, in order. */
+  advance(ms: number): void;
+  /** How many timers are set. */
+  readonly timers: number;
+}
+
+export function virtualClock(): VirtualClock {
+  let now = 0;
+  const pending = new Set<{ readonly at: number; readonly fire: () => void }>();
+  return {
+    now: () => now,
+    monotonic: () => now,
+    after(delayMs, fire) {
+      const entry = { at: now + delayMs, fire };
+      pending.add(entry);
+      return { cancel: () => void pending.delete(entry) };
+    },
+    sleep: () => Promise.reject(new Error("nothing sleeps here")),
+    advance(ms) {
+      const until = now + ms;
+      for (;;) {
+        const due = [...pending].filter((entry) => entry.at <= until).toSorted((a, b) => a.at - b.at)[0];
+        if (due === undefined) break;
+        pending.delete(due);
+        now = due.at;
+        due.fire();
+      }
+      now = until;
+    },
+    get timers() {
+      return pending.size;
+    },
+  };
 }

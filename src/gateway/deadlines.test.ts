@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { Deadlines, Limit } from "./deadlines.ts";
+import { virtualClock } from "./test-kit.ts";
+
+test("each limit falls due after the same length, in the order of its start", () => {
+  const clock = virtualClock();
+  const deadlines = new Deadlines(clock, 100);
+  const expired: string[] = [];
+  const limit = (name: string) => new Limit(() => expired.push(`${name} at ${clock.monotonic()}`));
+  const [a, b, c] = [limit("a"), limit("b"), limit("c")];
+  deadlines.start(a);
+  clock.advance(30);
+  deadlines.start(b);
+  clock.advance(30);
+  deadlines.start(c);
+  b.stop();
+  b.stop();
+  clock.advance(30);
+  deadlines.start(a); // anew
+  clock.advance(500);
+  expect(expired).toEqual(["c at 160", "a at 190"]);
+  expect(clock.timers).toBe(0);
+});
+
+test("many limits share one timer", () => {
+  const clock = virtualClock();
+  const deadlines = new Deadlines(clock, 100);
+  for (let index = 0; index < 1_000; index++) {
+    const limit = new Limit(() => undefined);
+    deadlines.start(limit);
+    limit.stop();
+  }
+  expect(clock.timers).toBe(1);
+});
