@@ -7,7 +7,14 @@ import { describeError, RelevoError } from "../../kernel/errors.ts";
 import type { ContainerSpec, ContainerState, ContainerStatus, PodView, ProbeSpec } from "../controllers/views.ts";
 import { commandAndEnv } from "./container-config.ts";
 import type { KubeletContext } from "./kubelet-context.ts";
-import { resolveAction, type ContainerExit, type PodIdentity, type PodSandbox } from "./pod-runtime.ts";
+import {
+  type ActionResult,
+  type ResolvedAction,
+  resolveAction,
+  type ContainerExit,
+  type PodIdentity,
+  type PodSandbox,
+} from "./pod-runtime.ts";
 import { waitingStatus } from "./pod-status.ts";
 import { Prober } from "./prober.ts";
 
@@ -273,7 +280,7 @@ export class Container {
       clock: context.clock,
       probe,
       eagerMs: name === "Liveness" ? Number.POSITIVE_INFINITY : context.options.eagerProbeMs,
-      act: (timeoutMs) => context.runtime.act(context.machine, running.id, action, timeoutMs),
+      act: (timeoutMs) => this.#tryAction(running, action, timeoutMs),
       decided: (ok, message) => {
         if (this.#running === running) decided(ok, message);
       },
@@ -281,6 +288,13 @@ export class Container {
     });
     prober.start();
     return prober;
+  }
+
+  /** A kubelet whose machine stands still observes nothing. */
+  async #tryAction(running: Running, action: ResolvedAction, timeoutMs: number): Promise<ActionResult | undefined> {
+    const { runtime, machine } = this.#host.context;
+    const result = await runtime.act(machine, running.id, action, timeoutMs);
+    return result.ok || (await runtime.isAlive(machine, timeoutMs)) ? result : undefined;
   }
 
   #kill(running: Running, why: string): void {

@@ -8,7 +8,8 @@ export interface ProberOptions {
   readonly probe: ProbeSpec;
   /** Until the first success it asks this often, so that a small cluster is up quickly; failures count once per period all the same. */
   readonly eagerMs: number;
-  readonly act: (timeoutMs: number) => Promise<ActionResult>;
+  /** Undefined when nothing can be said: the machine itself does not answer. */
+  readonly act: (timeoutMs: number) => Promise<ActionResult | undefined>;
   /** Called at each change of the verdict; the first failure verdict counts as one. */
   readonly decided: (ok: boolean, message: string) => void;
   /** Called at each failed attempt that counts. */
@@ -49,7 +50,7 @@ export class Prober {
       .act((this.#options.probe.timeoutSeconds ?? 1) * 1000)
       .catch((error: unknown) => ({ ok: false, message: String(error) }));
     if (this.#stopped) return;
-    this.#take(result);
+    if (result !== undefined) this.#take(result);
     const isEager = this.#verdict !== true && this.#lastOk !== true;
     this.#plan(isEager ? Math.min(this.#options.eagerMs, this.#periodMs) : this.#periodMs);
   }
