@@ -27,11 +27,11 @@ test("no acknowledged commit is lost over twenty kills", async () => {
 
 /** A disk of 2 MiB of its own (needs the right to mount). */
 async function withSmallDisk(body: (mount: string) => Promise<void>): Promise<void> {
-  execFileSync("mount", ["-t", "tmpfs", "-o", "size=2m", "tmpfs", folder]);
+  execFileSync("/usr/bin/mount", ["-t", "tmpfs", "-o", "size=2m", "tmpfs", folder]);
   try {
     await body(folder);
   } finally {
-    execFileSync("umount", ["-l", folder]);
+    execFileSync("/usr/bin/umount", ["-l", folder]);
   }
 }
 

@@ -52,7 +52,7 @@ export class PoolRepository {
     return toPoolRow(row).epoch;
   }
 
-  /** Keeps the counters and raises the epoch: whoever acted for the pool before is stale for ever. */
+  /** Keeps the counters: the next claim goes on from them, so whoever acted for the pool before is stale for ever. */
   async forget(pool: string): Promise<void> {
     await this.#queries.forget.run(this.#db, { pool, reasons: NO_REASONS });
   }
@@ -114,16 +114,15 @@ function queriesOf(db: Kysely<Schema>) {
     forget: prepare<{ pool: string; reasons: string }>((p) =>
       db
         .updateTable("pools")
-        .set((row) => ({
+        .set({
           claimed: 0,
           owner: null,
           claimed_at: null,
-          epoch_counter: row("epoch_counter", "+", 1),
           freeze_until: null,
           freeze_why: null,
           freeze_by: null,
           reasons: p.reasons,
-        }))
+        })
         .where("pool", "=", p.pool),
     ),
     freeze: prepare<{ pool: string; until: number | null; why: string | null; by: string | null }>((p) =>

@@ -6,8 +6,10 @@ import { initial } from "./migrations/0001-initial.ts";
 import { EvidenceRepository } from "./evidence.ts";
 import { InstanceRepository } from "./instances.ts";
 import { NoticeRepository } from "./notices.ts";
+import { PoolRepository } from "./pools.ts";
 import type { Schema } from "./schema.ts";
 import { NodeSqliteDialect } from "./sqlite-dialect.ts";
+import { openSqliteFile } from "./sqlite-file.ts";
 import { StepRepository } from "./steps.ts";
 import { openStore } from "./store.ts";
 
@@ -31,6 +33,28 @@ test("in memory every call settles by microtasks alone, in the order of the call
 async function drainMicrotasks(): Promise<void> {
   for (let count = 0; count < 2_000; count++) await Promise.resolve();
 }
+
+test("after the era rose, epochs and generations are above all that the former era gave", async () => {
+  const { database } = openSqliteFile({ path: ":memory:" });
+  const pools = new PoolRepository(new Kysely<Schema>({ dialect: new NodeSqliteDialect(database) }));
+  expect(await pools.claim(POOL, "controller-a", NOON)).toBe("0.1");
+  expect(await pools.nextGeneration(POOL)).toBe("0.1");
+
+  database.exec("UPDATE meta SET value = '3' WHERE name = 'era'");
+
+  expect(await pools.claim(POOL, "controller-a", NOON)).toBe("3.2");
+  expect(await pools.nextGeneration(POOL)).toBe("3.2");
+  expect(await pools.claim("shop/other", "controller-a", NOON)).toBe("3.1");
+});
+
+test("evidence cannot be changed even by a fault of ours (I3)", async () => {
+  const { database } = openSqliteFile({ path: ":memory:" });
+  database.exec("PRAGMA foreign_keys = OFF");
+  database.exec(
+    "INSERT INTO evidence (id, pool, instance, incarnation, loss, reason, first_seen, epoch_era, epoch_counter) VALUES ('e', 'p', 'i', 0, 'forced', 'node_lost', 0, 0, 1)",
+  );
+  expect(() => database.exec("UPDATE evidence SET loss = 'voluntary'")).toThrow("evidence never changes");
+});
 
 test("no query reads a pool's whole history, however long it is", async () => {
   const database = new DatabaseSync(":memory:");

@@ -1,11 +1,10 @@
 /** The writer as a child process, and what a store must hold of its acknowledged commits. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Store } from "../../src/store/port.ts";
 
-const PROGRAM = fileURLToPath(new URL(`./store-writer${extname(import.meta.url)}`, import.meta.url));
+const PROGRAM = fileURLToPath(new URL("./store-writer.ts", import.meta.url));
 
 export interface Acknowledged {
   /** `lane-number`. */
