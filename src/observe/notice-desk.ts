@@ -45,9 +45,9 @@ export class NoticeDesk {
 
   constructor(options: NoticeDeskOptions) {
     this.#options = options;
-    options.world.nodes.onChange(({ before, after }) => {
+    options.world.nodes.onChange(({ before, gone }) => {
       const machine = before && machineIdOf(before.spec.providerID);
-      if (machine !== undefined && !after) this.#departed.add(machine);
+      if (machine !== undefined && gone) this.#departed.add(machine);
       if (this.#departed.size > MAX_DEPARTED) for (const oldest of this.#departed) if (this.#departed.delete(oldest)) break;
       if (this.#open.size > 0) this.#match();
     });

@@ -209,7 +209,8 @@ function lossOf(
   const { incarnation, phase } = record;
   const hasProcess = phase === "validating" || phase === "admitted" || phase === "serving" || phase === "draining";
   if (!hasProcess || incarnation.number === 0 || renewal !== null || health.state === "passing") return null;
-  const isReadable = input.world.trouble() === undefined;
+  // What is malformed counts as absent elsewhere; here absence would be a verdict, so it is none (D9).
+  const isReadable = input.world.trouble() === undefined && isWellFormed(input.world, incarnation);
   if (isReadable && incarnation.nodeName !== null) {
     const node = input.nodeView(incarnation.nodeName);
     if (!node || (incarnation.nodeUid !== null && node.uid !== incarnation.nodeUid) || !node.ready) return "node_lost";
@@ -219,6 +220,10 @@ function lossOf(
   const isLongAgo = input.now - health.since >= input.document.spec.disruption.unreachableAfter;
   const isSeenAlive = reportsOf(input, record).some((report) => report?.health === "passing");
   return isLongAgo && !isSeenAlive ? "process_unreachable" : null;
+}
+
+function isWellFormed({ nodes, pods }: World, { nodeName, podName }: Incarnation): boolean {
+  return !nodes.problems().some(({ name }) => name === nodeName) && !pods.problems().some(({ name }) => name === podName);
 }
 
 function reportsOf(input: SnapshotInput, record: InstanceRecord): readonly (MemberReport | undefined)[] {

@@ -48,7 +48,8 @@ export interface WorldOptions {
 export function createWorld(options: WorldOptions): World {
   const common = { ...options, labelSelector: INSTANCE_LABEL };
   const nodes = createInformer({ ...options, type: NODES, parse: parseNode });
-  const nodeClaims = createInformer({ ...options, type: NODE_CLAIMS, parse: parseNodeClaim });
+  // A cluster without Karpenter has no such kind.
+  const nodeClaims = createInformer({ ...options, type: NODE_CLAIMS, parse: parseNodeClaim, reflector: { optional: true } });
   const pods = createInformer({ ...common, type: PODS, parse: parsePod, indexes: POD_INDEXES });
   const replicaSets = createInformer({ ...common, type: REPLICA_SETS, parse: parseReplicaSet });
   const deployments = createInformer({ ...common, type: DEPLOYMENTS, parse: parseDeployment });

@@ -1,0 +1,116 @@
+/** `relevo up`: the embedded cluster, the controller and the gateway as three processes under one supervisor, and the file by which commands find them. */
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../../kernel/clock.ts";
+import { formatDuration } from "../../kernel/units.ts";
+import { removeRunFile, writeRunFile } from "../run-file.ts";
+import { Supervisor } from "./supervisor.ts";
+
+export interface StackOptions {
+  /** Where commands look for the run file: the working directory. */
+  readonly cwd: string;
+  /** Store, cluster, keys and logs lie beneath it. */
+  readonly dir: string;
+  readonly nodes: number;
+  readonly zones: readonly string[];
+  readonly bootDelayMs: number;
+  readonly disruptionIntervalMs: number;
+  readonly spotLeadMs: number;
+  /** 0 lets the system choose. */
+  readonly ports: { readonly gateway: number; readonly controller: number; readonly cluster: number; readonly admin: number };
+  readonly logLevel: string;
+  readonly clock: Clock;
+  readonly onDeath: (name: string, how: string) => void;
+  /** Told as each process is up. */
+  readonly onReady?: (name: string, urls: Readonly<Record<string, string>>) => void;
+}
+
+export interface Stack {
+  readonly controllerUrl: string;
+  readonly gatewayUrl: string;
+  readonly gatewayMetricsUrl: string;
+  readonly clusterUrl: string;
+  readonly adminUrl: string;
+  readonly kubeconfig: string;
+  readonly webhookSecret: string;
+  readonly supervisor: Supervisor;
+  stop(): Promise<void>;
+}
+
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const { dir, cwd, ports, clock, logLevel } = options;
+  mkdirSync(dir, { recursive: true });
+  const webhookSecret = secretIn(join(dir, "webhook.secret"));
+  secretIn(join(dir, "gateway.key"));
+  const supervisor = new Supervisor({ clock, logDir: join(dir, "logs"), onDeath: options.onDeath });
+  const begin = async (name: string, args: (known: Readonly<Record<string, string>>) => readonly string[]) => {
+    const urls = await supervisor.start({ name, args: (known) => [...args(known), "--log-level", logLevel], env: { NODE_COMPILE_CACHE: join(dir, "compile-cache") } });
+    options.onReady?.(name, urls);
+    return urls;
+  };
+
+  try {
+    const cluster = await begin("cluster", (known) => [
+      "cluster",
+      ...["--dir", join(dir, "cluster"), "--nodes", String(options.nodes), "--zones", options.zones.join(",")],
+      ...["--boot-delay", formatDuration(options.bootDelayMs), "--disruption-interval", formatDuration(options.disruptionIntervalMs)],
+      ...["--api-port", portOf(known.cluster, ports.cluster), "--admin-port", portOf(known.admin, ports.admin)],
+    ]);
+    const kubeconfig = cluster.kubeconfig ?? "";
+    const controller = await begin("controller", (known) => [
+      "controller",
+      ...["--kubeconfig", kubeconfig, "--store", join(dir, "store.db"), "--port", portOf(known.controller, ports.controller)],
+      ...["--webhook-secret-file", join(dir, "webhook.secret"), "--spot-lead", formatDuration(options.spotLeadMs)],
+    ]);
+    const controllerUrl = controller.controller ?? "";
+    const gateway = await begin("gateway", (known) => [
+      "gateway",
+      ...["--controller", controllerUrl, "--key-file", join(dir, "gateway.key")],
+      ...["--port", portOf(known.gateway, ports.gateway), "--admin-port", portOf(known.metrics, 0)],
+    ]);
+    const stack: Stack = {
+      controllerUrl,
+      gatewayUrl: gateway.gateway ?? "",
+      gatewayMetricsUrl: gateway.metrics ?? "",
+      clusterUrl: cluster.cluster ?? "",
+      adminUrl: cluster.admin ?? "",
+      kubeconfig,
+      webhookSecret,
+      supervisor,
+      stop: async () => {
+        removeRunFile(cwd);
+        await supervisor.stop();
+      },
+    };
+    writeRunFile(cwd, {
+      controllerUrl,
+      token: null,
+      webhookSecret,
+      gatewayUrl: stack.gatewayUrl,
+      clusterUrl: stack.clusterUrl,
+      adminUrl: stack.adminUrl,
+      kubeconfig,
+      pids: {
+        up: process.pid,
+        controller: supervisor.pidOf("controller") ?? 0,
+        gateway: supervisor.pidOf("gateway") ?? 0,
+        cluster: supervisor.pidOf("cluster") ?? null,
+      },
+    });
+    return stack;
+  } catch (error) {
+    await supervisor.stop();
+    throw error;
+  }
+}
+
+function portOf(url: string | undefined, otherwise: number): string {
+  return url === undefined ? String(otherwise) : new URL(url).port;
+}
+
+/** Made once, readable by its owner alone. */
+function secretIn(path: string): string {
+  if (!existsSync(path)) writeFileSync(path, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
+  return readFileSync(path, "utf8").trim();
+}
