@@ -21,7 +21,7 @@ import type { Health, Identity, Obligations } from "../model/protocol.ts";
 import { type HealthCheck, HealthChecks } from "./health.ts";
 import { ProtocolEndpoint } from "./protocol-endpoint.ts";
 import { Transactions } from "./transactions.ts";
-import { type ClosableSocket, type CloseOptions, UpgradedConnections } from "./upgraded.ts";
+import { type ClosableSocket, type CloseOptions, UPGRADE_NOT_TAKEN, UpgradedConnections } from "./upgraded.ts";
 import { type CallName, NOT_TAKEN_HEADER, PREFIX, ProtocolRefusal } from "./wire.ts";
 
 export const DEFAULT_PORT = 8080;
@@ -242,11 +242,14 @@ export class RelevoInstance {
 
   #upgrade(onUpgrade: UpgradeListener, request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy()); // a peer that vanishes during the upgrade must not end the process
-    if (this.#state === "closed") return void socket.end(`HTTP/1.1 503 Service Unavailable\r\n${NOT_TAKEN_HEADER}: 1\r\n${EMPTY_END}`);
+    if (this.#state === "closed" || this.#isClosingUpgraded()) return void socket.end(UPGRADE_NOT_TAKEN);
     this.#upgraded.add(socket);
     onUpgrade(request, socket, head);
-    // One that came after the closing began would be cut at the deadline: it is closed like those before it.
-    if (this.#deadline !== null && this.#clock.now() >= this.#deadline - this.#closeMarginMs) this.#closeUpgraded();
+  }
+
+  /** From the margin before the deadline on, a new session would be closed as soon as it is open. */
+  #isClosingUpgraded(): boolean {
+    return this.#deadline !== null && this.#clock.now() >= this.#deadline - this.#closeMarginMs;
   }
 
   #isIdle(): boolean {
@@ -261,7 +264,6 @@ export class RelevoInstance {
   }
 }
 
-const EMPTY_END = "connection: close\r\ncontent-length: 0\r\n\r\n";
 const CLOSED_BODY = JSON.stringify({ error: { code: "closed", message: "The instance is closed: it did not take the request." } });
 
 function refuseRequest(request: IncomingMessage, response: ServerResponse): void {

@@ -2,8 +2,10 @@
  * Upgraded connections (WebSockets): each is an obligation until it is closed. Nothing closes one but its two ends, except a deadline that it outlives:
  * then it is closed with 1012 (service restart) after the application has acknowledged what it received, a margin before the deadline.
  */
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../kernel/clock.ts";
+import { NOT_TAKEN_HEADER } from "./wire.ts";
 
 /** RFC 6455 close code "service restart": the client may connect again at once. */
 export const SERVICE_RESTART = 1012;
@@ -27,6 +29,9 @@ interface Entry {
   beforeClose: CloseOptions["beforeClose"];
   closing: boolean;
 }
+
+/** An upgrade that is refused because the instance is about to go: the gateway may send it elsewhere. */
+export const UPGRADE_NOT_TAKEN = `HTTP/1.1 503 Service Unavailable\r\n${NOT_TAKEN_HEADER}: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
 
 /** A whole close frame with 1012, unmasked as servers send it, for connections that the application never registered. */
 const CLOSE_FRAME = Buffer.from([0x88, 0x02, SERVICE_RESTART >> 8, SERVICE_RESTART & 0xff]);
@@ -59,7 +64,7 @@ export class UpgradedConnections {
   /** Says how this connection is closed in order; without it a bare close frame is sent. */
   register(connection: Duplex, socket: ClosableSocket, options: CloseOptions): void {
     const entry = this.#open.get(connection);
-    if (entry === undefined) return; // it was closed in the meantime
+    if (entry === undefined || entry.closing) return; // it was closed in the meantime
     entry.socket = socket;
     entry.beforeClose = options.beforeClose;
   }
@@ -105,5 +110,16 @@ export class UpgradedConnections {
 }
 
 function rawWebSocket(connection: Duplex): ClosableSocket {
-  return { close: () => void connection.end(CLOSE_FRAME) };
+  const writtenBefore = bytesWritten(connection);
+  return {
+    close() {
+      // The handshake may still be with the application: then a frame would come before the 101, and the upgrade can still be refused.
+      connection.end(writtenBefore !== undefined && bytesWritten(connection) === writtenBefore ? UPGRADE_NOT_TAKEN : CLOSE_FRAME);
+    },
+  };
+}
+
+/** Undefined for what is no socket of the system. */
+function bytesWritten(connection: Duplex): number | undefined {
+  return connection instanceof Socket ? connection.bytesWritten : undefined;
 }
