@@ -12,10 +12,19 @@ const CONTAINER_FIELDS =
     " ",
   );
 
-/** Their paths, `spec.template.spec.containers[0].imagePullPolcy`. Only what the table of kinds knows is looked at. */
-export function unknownFields(kind: KindSpec, object: JsonObject, podSpecFields: readonly string[] | undefined): readonly string[] {
+/**
+ * Their paths, `spec.template.spec.containers[0].imagePullPolcy`. Only what the table of kinds knows is looked at, and of an object that was patched
+ * only what the patch touched.
+ */
+export function unknownFields(
+  kind: KindSpec,
+  object: JsonObject,
+  podSpecFields: readonly string[] | undefined,
+  before?: JsonObject,
+): readonly string[] {
   const unknown = [...extra(object["metadata"], METADATA_FIELDS, "metadata.")];
   if (kind.fields) unknown.push(...extra(object, [...ENVELOPE, ...kind.fields], ""));
+  if (before !== undefined && before["spec"] === object["spec"]) return unknown;
   if (kind.specFields) unknown.push(...extra(object["spec"], kind.specFields, "spec."));
   const podSpecAt = kind.kind === "Pod" ? "spec" : "spec.template.spec";
   if (kind.custom || !podSpecFields || !kind.specFields?.some((field) => field === "template" || field === "containers")) return unknown;

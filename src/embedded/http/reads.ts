@@ -1,9 +1,10 @@
 /** GET of objects and lists. */
+import type { ServerResponse } from "node:http";
 import type { KubeObject } from "../../kube/api.ts";
 import { apiVersionOf } from "../../kube/resources.ts";
 import type { KindSpec } from "../kinds.ts";
 import type { StoreListOptions } from "../store/object-lists.ts";
-import { sendJson } from "./answer.ts";
+import { sendJson, sendJsonText } from "./answer.ts";
 import { type ApiContext, type Exchange, textOf, wholeNumber } from "./context.ts";
 import { type IncludeObject, isTableWanted, tableOf } from "./table.ts";
 
@@ -15,7 +16,7 @@ export function sendObject(
   code = 200,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  if (!isTableWanted(exchange.request.headers.accept)) return sendJson(exchange.response, code, object, headers);
+  if (!isTableWanted(exchange.request.headers.accept)) return sendJsonText(exchange.response, code, context.texts.of(object), headers);
   const { resourceVersion } = object.metadata;
   sendJson(
     exchange.response,
@@ -30,7 +31,7 @@ export function includeOf(exchange: Exchange): IncludeObject {
   return asked === "None" || asked === "Object" ? asked : "Metadata";
 }
 
-export function sendList(context: ApiContext, exchange: Exchange, kind: KindSpec, namespace: string | undefined): void {
+export async function sendList(context: ApiContext, exchange: Exchange, kind: KindSpec, namespace: string | undefined): Promise<void> {
   const list = context.store.list(kind, listOptions(exchange.query, namespace));
   const metadata = {
     resourceVersion: list.resourceVersion,
@@ -44,8 +45,39 @@ export function sendList(context: ApiContext, exchange: Exchange, kind: KindSpec
       tableOf(kind, list.items, metadata, { now: context.clock.now(), include: includeOf(exchange), withColumns: true }),
     );
   }
-  const items = kind.custom ? list.items : list.items.map(withoutAddress);
-  sendJson(exchange.response, 200, { kind: `${kind.kind}List`, apiVersion: apiVersionOf(kind), metadata, items });
+  const head = JSON.stringify({ kind: `${kind.kind}List`, apiVersion: apiVersionOf(kind), metadata });
+  return streamItems(exchange.response, head, list.items, kind.custom ? (item) => item : withoutAddress);
+}
+
+/** A piece of a long list; only so much of it is text at a time, and a slow reader makes the rest wait. */
+const PIECE_CHARACTERS = 256 * 1_024;
+
+async function streamItems(
+  response: ServerResponse,
+  head: string,
+  items: readonly KubeObject[],
+  shown: (item: KubeObject) => unknown,
+): Promise<void> {
+  response.writeHead(200, { "content-type": "application/json" });
+  let piece = `${head.slice(0, -1)},"items":[`;
+  for (const [index, item] of items.entries()) {
+    piece += (index === 0 ? "" : ",") + JSON.stringify(shown(item));
+    if (piece.length < PIECE_CHARACTERS) continue;
+    if (!response.write(piece)) await drained(response);
+    if (response.destroyed) return;
+    piece = "";
+  }
+  response.end(`${piece}]}`);
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => {
+      response.off("drain", go).off("close", go);
+      resolve();
+    };
+    response.on("drain", go).on("close", go);
+  });
 }
 
 /** Items of a built-in kind carry no kind and apiVersion. */

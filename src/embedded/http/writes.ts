@@ -137,8 +137,10 @@ function checkFields(
   const mode = query.get("fieldValidation") ?? "Warn";
   if (mode === "Ignore") return {};
   const podSpecFields = context.store.kinds.find(PODS)?.specFields;
+  const found = unknownFields(kind, object, podSpecFields, before);
+  if (found.length === 0) return {};
   const known = before ? unknownFields(kind, before, podSpecFields) : [];
-  const unknown = unknownFields(kind, object, podSpecFields).filter((field) => !known.includes(field));
+  const unknown = found.filter((field) => !known.includes(field));
   if (unknown.length === 0) return {};
   const sentences = unknown.map((field) => `unknown field "${field}"`);
   if (mode !== "Strict") return { warning: sentences.map((sentence) => `299 - ${JSON.stringify(sentence)}`).join(", ") };
