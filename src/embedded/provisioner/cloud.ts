@@ -95,9 +95,8 @@ export class Cloud {
   }
 
   /** A machine that was lost boots again, as the same instance. */
-  async restore(instance: Instance): Promise<void> {
-    const running = this.#update(instance.instanceId, { state: "running" });
-    await this.#options.machines.boot(running);
+  restore(instance: Instance): void {
+    this.#boot(this.#update(instance.instanceId, { state: "running" }));
   }
 
   forget(instance: Instance): void {

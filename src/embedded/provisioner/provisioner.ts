@@ -138,7 +138,7 @@ export class Provisioner {
     await this.#cloud.take(this.#runningInstance(nodeName));
   }
 
-  /** A node whose machine was lost comes back under its name: as the same Node object, or as a new one. */
+  /** A node whose machine was lost boots again under its name: as the same Node object, or as a new one. Settles when the boot began. */
   async returnNode(nodeName: string, { sameUid }: { readonly sameUid: boolean }): Promise<void> {
     const instance = this.#cloud.byNode(nodeName);
     if (instance === undefined || instance.state === "running") {
@@ -149,7 +149,7 @@ export class Provisioner {
     }
     const node = this.#context.nodes.get(nodeName) as NodeView | undefined;
     if (!sameUid && node !== undefined) await removeNode(this.#context, node);
-    await this.#cloud.restore(instance);
+    this.#cloud.restore(instance);
   }
 
   #wire(): void {
