@@ -4,7 +4,8 @@
  * 1. Writers that wait are run one after the other inside one transaction, each in a savepoint of its own: a writer that is refused takes nothing of the others
  *    with it.
  * 2. Nobody is answered, not even with a refusal, before the outer COMMIT: what a refusal was based on might not last.
- * 3. When the storage fails, the whole group is rolled back and everybody in it is told so.
+ * 3. When the storage fails, the whole group is rolled back and everybody in it is told so. (Only when an fsync fails and the process dies before its next
+ *    commit may such a group be found in the log afterwards, as a whole. A repeat is harmless: moves compare, steps have ids.)
  * 4. Readers run between groups and see committed rows only.
  */
 import { CompiledQuery, type Kysely } from "kysely";
