@@ -504,3 +504,17 @@ test("foreign cordon: the step is done and says whose it is (I7)", async () => {
   expect(await stepsAs()).toEqual([`${draft.id} done already_unschedulable`]);
   expect(world.effects).toEqual([]);
 });
+
+test("a step that ended since the caller read it is not gone on with", async () => {
+  const draft = await aCordon();
+  const executor = anExecutor();
+  await world.store.commit(authority, [{ kind: "record_step", step: draft }], world.clock.now());
+  const read = (await world.store.readPool(POOL))?.openSteps ?? [];
+  await world.store.commit(authority, [{ kind: "end_step", step: draft.id, state: "superseded", outcome: "node_gone" }], world.clock.now());
+
+  executor.resume(authority, read);
+  await world.clock.advance(MINUTES);
+
+  expect(world.effects).toEqual([]);
+  expect(settled).toBe(0);
+});

@@ -224,6 +224,7 @@ class StepExecutor implements Executor {
 
   async #goOn(task: Task, step: StepRecord): Promise<Ending> {
     task.id = step.id;
+    if (!(await this.#persist(task, () => this.#journal.isOpen(task.pool, step.id)))) return "quiet";
     const bound = this.#bind(step);
     if (bound === undefined) return this.#hold(task, "step_payload_invalid");
     const waitMs = step.notBefore - this.#options.clock.now();
@@ -319,8 +320,8 @@ class StepExecutor implements Executor {
     await this.#pause(task, delayMs);
   }
 
-  /** A commit whose reply may be lost is repeated until it is known: while the store cannot be written, nothing acts. */
-  async #persist(task: Task, commit: () => Promise<void>): Promise<void> {
+  /** A call of the store whose reply may be lost is repeated until it is known: while the store is away, nothing acts. */
+  async #persist<T>(task: Task, commit: () => Promise<T>): Promise<T> {
     for (let failures = 1; ; failures++) {
       try {
         return await commit();
@@ -329,7 +330,7 @@ class StepExecutor implements Executor {
         if (verdictOf(error) !== "later") throw error;
         this.#options.log.warn(
           { pool: task.pool, step: task.id, code: codeOf(error) },
-          `the journal is written again: ${describeError(error)}`,
+          `the journal is asked again: ${describeError(error)}`,
         );
         await this.#pause(task, backoffMs(failures, this.#options.random));
       }

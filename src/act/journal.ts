@@ -22,6 +22,12 @@ export class Journal {
     return newestAttempt(base, await this.#store.listSteps(pool, ATTEMPTS_READ, base));
   }
 
+  /** Whether the step is still there to be gone on with: the caller may have read it a while ago. */
+  async isOpen(pool: string, id: string): Promise<boolean> {
+    const [step] = (await this.#store.listSteps(pool, ATTEMPTS_READ, id)).filter((each) => each.id === id);
+    return step?.state === "unknown";
+  }
+
   /** The step and what must be true before its effect, in one transaction. */
   async record(authority: Authority, step: StepDraft, bound: BoundStep): Promise<void> {
     await this.#store.commit(authority, [{ kind: "record_step", step }, ...bound.begin], this.#clock.now());

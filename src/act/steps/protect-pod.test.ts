@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DEPLOYMENTS, PODS, REPLICA_SETS } from "../../kube/resources.ts";
 import { faulty } from "../testing/fuse.ts";
-import { aRunningInstance, aWorld, INSTANCE } from "../testing/world.ts";
+import { aRunningInstance, aWorld, create, INSTANCE } from "../testing/world.ts";
 import { protectPod } from "./protect-pod.ts";
 
 const POD = { type: PODS, namespace: "default", name: `${INSTANCE}-pod` };
@@ -83,4 +83,17 @@ test("after a lost reply the probe finds the marker", async () => {
 
   await expect(protectPod.act(payload, { ...ports, kube })).rejects.toThrow("reply lost");
   expect(await protectPod.probe(payload, ports)).toEqual({ answer: "happened", code: "protected", result: { set: BOTH } });
+});
+
+test("a pod that borrows our labels under another Deployment is not ours, although ours exists (D2)", async () => {
+  const { world, payload, ports } = await aPod();
+  const labels = { app: "orders" };
+  const spec = {
+    selector: { matchLabels: labels },
+    template: { metadata: { labels }, spec: { containers: [{ name: "main", image: "x" }] } },
+  };
+  const ours = await create(world.kube, DEPLOYMENTS, { metadata: { name: "ours" }, spec });
+  const recorded = [{ apiVersion: "apps/v1", kind: "Deployment", namespace: "default", name: "ours", uid: ours.metadata.uid }];
+
+  expect(await protectPod.act({ ...payload, objects: recorded }, ports)).toEqual({ state: "superseded", code: "owner_not_ours" });
 });
