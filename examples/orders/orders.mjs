@@ -5,10 +5,16 @@
  *
  * Plain JavaScript with the compile cache on, because a replacement starts while clients wait: this is the fastest start that Node has.
  */
+import { existsSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 
 enableCompileCache();
-const [{ createInstance }, { createRoutes }] = await Promise.all([import("../../src/sdk/index.ts"), import("./routes.mjs")]);
+// A workload of your own imports "relevo/sdk"; in a clone, which is not built, the sources are taken.
+const sources = new URL("../../src/sdk/index.ts", import.meta.url);
+const [{ createInstance }, { createRoutes }] = await Promise.all([
+  import(existsSync(sources) ? sources.href : "relevo/sdk"),
+  import("./routes.mjs"),
+]);
 
 const ledgerUrl = process.env.LEDGER_URL;
 if (!ledgerUrl) {

@@ -1,13 +1,16 @@
-/** Needs python3. */
-import { type ChildProcess, spawn } from "node:child_process";
+/** Needs python3, bash and curl. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, afterEach, expect, test } from "vitest";
 import { instanceContract } from "../../../test/contracts/instance.ts";
 import { systemClock } from "../../kernel/system.ts";
 import type { InstanceTarget } from "../port.ts";
 import { ServiceDriver } from "./service-driver.ts";
 
+const ROOT = join(import.meta.dirname, "../../..");
 const driver = new ServiceDriver({ clock: systemClock });
 afterAll(() => driver.destroy());
 
@@ -26,7 +29,7 @@ async function freePort(): Promise<number> {
 
 async function startPython(file: string, protocol: InstanceTarget["protocol"], healthPath: string): Promise<InstanceTarget> {
   const port = await freePort();
-  const path = join(import.meta.dirname, "../../../examples/plain-python", file);
+  const path = join(ROOT, "examples/plain-python", file);
   const child = spawn("python3", [path], { env: { ...process.env, HOST: "127.0.0.1", PORT: `${port}` }, stdio: "inherit" });
   children.push(child);
   const failed = new Promise<never>((_resolve, reject) => child.once("error", reject));
@@ -53,4 +56,18 @@ test("a plain Python server without the protocol is judged by its health path al
   expect(await driver.health(target)).toEqual({ ok: true, bootId: null, reason: null });
   expect(await driver.identity(target)).toBeNull();
   expect(await (await fetch(`http://127.0.0.1:${target.port}/`)).text()).toBe("hello from python\n");
+});
+
+test("what docs/instance-protocol.md shows with curl can be run as it stands", async () => {
+  const page = await readFile(join(ROOT, "docs/instance-protocol.md"), "utf8");
+  const script = /```sh\n(.*?)```/s.exec(page)?.[1] ?? "";
+  const { stdout } = await promisify(execFile)("bash", ["-c", script.replaceAll("8099", `${await freePort()}`)], {
+    cwd: ROOT,
+    timeout: 30_000,
+  });
+
+  const states = [...stdout.matchAll(/"state": "(\w+)"/g)].map(([, state]) => state);
+  expect(states).toEqual(["starting", "ready", "admitted", "admitted", "draining", "closed"]);
+  expect(stdout).toContain('"code": "boot_id_mismatch"');
+  expect(stdout).toContain("relevo-not-taken: 1");
 });

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { OUTCOMES, REQUEST_KINDS, type RequestRecord } from "./outcome.ts";
-import { percentile, rootOf, tallyAct } from "./tally.ts";
+import { addedLatency, percentile, rootOf, tallyAct } from "./tally.ts";
 
 function record(id: string, changes: Partial<RequestRecord> = {}): RequestRecord {
   return {
@@ -113,4 +113,9 @@ test("a percentile is the nearest rank", () => {
 
 test("messages and items belong to the request that they are named after", () => {
   expect(["load-1-7", "load-1-7.m3", "load-1-7.i0"].map(rootOf)).toEqual(["load-1-7", "load-1-7", "load-1-7"]);
+});
+
+test("added latency is the difference of the same percentiles, and nothing without both sides", () => {
+  expect(addedLatency({ p50Ms: 5, p99Ms: 40 }, { p50Ms: 6, p99Ms: 10 })).toEqual({ p50AddedMs: -1, p99AddedMs: 30 });
+  expect(addedLatency({ p50Ms: 5, p99Ms: 40 }, { p50Ms: null, p99Ms: null })).toEqual({ p50AddedMs: null, p99AddedMs: null });
 });

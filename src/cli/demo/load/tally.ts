@@ -80,6 +80,20 @@ export function percentile(values: readonly number[], share: number): number | n
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
 }
 
+export interface AddedLatency {
+  readonly p50AddedMs: number | null;
+  readonly p99AddedMs: number | null;
+}
+
+/** What an act adds to the short requests, against an undisturbed stretch of the same run; below 0 when it was quicker. Null without a latency on both sides. */
+export function addedLatency(act: Pick<ActResult, "p50Ms" | "p99Ms">, undisturbed: Pick<ActResult, "p50Ms" | "p99Ms">): AddedLatency {
+  return { p50AddedMs: difference(act.p50Ms, undisturbed.p50Ms), p99AddedMs: difference(act.p99Ms, undisturbed.p99Ms) };
+}
+
+function difference(value: number | null, base: number | null): number | null {
+  return value === null || base === null ? null : value - base;
+}
+
 /** Messages and items are named after their request: `REQUEST.m1`. */
 export function rootOf(id: string): string {
   return id.split(".", 1)[0] ?? id;
