@@ -52,6 +52,12 @@ type Row = Partial<Omit<KindSpec, keyof ResourceType | "columns">> & {
   readonly description: string;
 };
 
+/** Name first, age last of what is always shown; events have neither. */
+function columnsOf(own: readonly PrinterColumn[]): readonly PrinterColumn[] {
+  if (own.some((each) => each.name === "Last Seen")) return own;
+  return [NAME, ...own.filter((each) => !each.wide), AGE, ...own.filter((each) => each.wide)];
+}
+
 function kind(type: ResourceType, row: Row): KindSpec {
   return {
     singular: type.kind.toLowerCase(),
@@ -65,7 +71,7 @@ function kind(type: ResourceType, row: Row): KindSpec {
     selectableFields: [],
     ...type,
     ...row,
-    columns: [NAME, ...(row.columns ?? []), AGE],
+    columns: columnsOf(row.columns ?? []),
   };
 }
 
@@ -221,8 +227,9 @@ export const KINDS: readonly KindSpec[] = [
       column("Reason", "reason"),
       column("Object", "=event-object"),
       wide("Source", "source.component"),
-      wide("Count", "count", "integer"),
       column("Message", "message"),
+      wide("Count", "count", "integer"),
+      wide("Name", "metadata.name"),
     ],
     selectableFields: [
       "involvedObject.kind",

@@ -74,7 +74,8 @@ function withoutAddress(config: JsonObject): JsonObject {
   if (isJsonObject(rest["metadata"])) {
     const metadata: Record<string, unknown> = { ...rest["metadata"] };
     for (const key of ADDRESS_METADATA) delete metadata[key];
-    rest["metadata"] = metadata;
+    if (Object.keys(metadata).length === 0) delete rest["metadata"];
+    else rest["metadata"] = metadata;
   }
   return rest;
 }
@@ -126,6 +127,8 @@ function conflictsWith(entry: ManagedFields, mine: FieldSet, live: unknown, conf
       if (children === undefined || key === ".") return [];
       const here = key.startsWith("f:") ? `${at}.${key.slice(2)}` : `${at}[${key.slice(2).replaceAll(/[{}]/g, "").replace(":", "=")}]`;
       const [liveMember, ourMember] = [member(liveValue, key), member(ourValue, key)];
+      // An empty map claims the map and nothing in it.
+      if (isJsonObject(ourMember) && Object.keys(ourMember).length === 0) return [];
       const isLeaf = Object.keys(ours[key] ?? LEAF).length === 0;
       if (!isLeaf) return walk(children, ours[key] ?? LEAF, liveMember, ourMember, here);
       if (equalJson(liveMember, ourMember)) return [];
