@@ -31,6 +31,10 @@ export class Fuse {
     return this.isAlive ? settled() : never();
   }
 
+  kill(): void {
+    this.isAlive = false;
+  }
+
   #die<T>(): Promise<T> {
     this.isAlive = false;
     return never();
