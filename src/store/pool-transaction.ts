@@ -109,7 +109,10 @@ class PoolTransaction {
 
   async #update({ instance, phase, set }: ChangeOf<"update_instance">): Promise<void> {
     const record = await this.#getInPhase(instance, phase);
-    await this.#repositories.instances.save({ ...record, ...factsOf(record, set) });
+    const updated = { ...record, ...factsOf(record, set) };
+    // Until when a draining one may go on is part of what the gateways apply.
+    if (phase === "draining" && updated.drainDeadline !== record.drainDeadline) await this.#raiseGeneration();
+    await this.#repositories.instances.save(updated);
   }
 
   async #renew({ instance, after, incarnation }: ChangeOf<"renew_incarnation">): Promise<void> {

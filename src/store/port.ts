@@ -5,7 +5,7 @@
  *    that is not the current one commits nothing (I4).
  * 2. Evidence is first write wins and never changes (I3).
  * 3. A phase moves only along the table of `model/phase.ts`, and only from the phase that the caller saw (compare-and-set).
- * 4. A route's generation rises in the transaction that changes who may get traffic, and in no other.
+ * 4. A route's generation rises in the transaction that changes who may get traffic and until when, and in no other.
  * 5. A step is recorded before its effect and leaves `unknown` once; the same id with another payload is a conflict.
  *
  * One port call is one transaction and holds SQL only, so that the simulator can crash between calls and never inside one.

@@ -151,7 +151,9 @@ export function storeInstancesContract(it: StoreTest): void {
       ],
       NOON + 2,
     );
+    const before = (await store.readPool(POOL))?.generation;
     await store.commit(owner, [{ kind: "update_instance", instance: "i-1", phase: "draining", set: { drainDeadline: null } }], NOON + 3);
+    expect((await store.readPool(POOL))?.generation, "the gateways must hear of another deadline").not.toBe(before);
     await store.commit(
       owner,
       [{ kind: "move_instance", instance: "i-1", from: "draining", to: "sealed", set: { seal: "assumed" } }],

@@ -1,8 +1,9 @@
 /** What the demo acts upon, in its words: the controller's API, the embedded cluster's admin interface, and the webhook as AWS would use it. */
 import { z } from "zod";
 import type { Clock } from "../../kernel/clock.ts";
+import type { Ids } from "../../kernel/ids.ts";
 import { RelevoError } from "../../kernel/errors.ts";
-import { EVENTBRIDGE_PATH, spotInterruptionWarning } from "../../notices/eventbridge/compose.ts";
+import { spotInterruptionWarning } from "../../notices/eventbridge/compose.ts";
 import { SIGNATURE_HEADER, signBody } from "../../server/access.ts";
 import { evidenceView, instanceView, nodeView, poolView, stepView } from "../../server/views.ts";
 import type { ControllerClient } from "../client.ts";
@@ -22,6 +23,7 @@ export interface WorldOptions {
   readonly adminUrl: string;
   readonly webhookSecret: string;
   readonly clock: Clock;
+  readonly ids: Ids;
   readonly signal: AbortSignal;
 }
 
@@ -73,9 +75,9 @@ export class DemoWorld {
   /** The cloud takes the machine after `deadlineMs`, and says so by an EventBridge event, as AWS sends it. */
   async interrupt(node: string, deadlineMs: number): Promise<void> {
     const { instanceId, region, account, time } = interruptionView.parse(await this.#admin(node, "interrupt", { deadlineMs }));
-    const { client, webhookSecret } = this.#options;
-    const body = spotInterruptionWarning({ instanceId, region, account, time });
-    const response = await fetch(`${client.url}${EVENTBRIDGE_PATH}`, {
+    const { client, webhookSecret, ids } = this.#options;
+    const body = spotInterruptionWarning({ id: ids.next("event"), at: Date.parse(time), machineId: instanceId, region, account });
+    const response = await fetch(`${client.url}/v1/notices/eventbridge`, {
       method: "POST",
       headers: { "content-type": "application/json", [SIGNATURE_HEADER]: signBody(body, webhookSecret) },
       body,
