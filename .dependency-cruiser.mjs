@@ -58,7 +58,16 @@ const MAY_IMPORT = {
     "demand",
     "server",
   ],
-  cli: ["kernel", "model", "plan", "server/views.ts", "server/log.ts", "embedded/admin-api.ts", ...PORTS],
+  cli: [
+    "kernel",
+    "model",
+    "plan",
+    "server/views.ts",
+    "server/access.ts",
+    "notices/eventbridge/compose.ts",
+    "embedded/admin-api.ts",
+    ...PORTS,
+  ],
 };
 
 /** Where the parts are put together; only main.ts and these may reach every folder. */

@@ -1,0 +1,83 @@
+/** `relevo get KIND [NAME]`: what there is, once, or again at each transition that changes it. */
+import { type ControllerClient, connect, poolKeyOf } from "../client.ts";
+import type { CliContext, GlobalOptions } from "../context.ts";
+import { EXIT, type ExitCode, UsageError } from "../exit.ts";
+import { type Kind, kindOf } from "../kinds.ts";
+import { renderDocument, renderTable } from "../output.ts";
+import { RelevoError } from "../../kernel/errors.ts";
+
+export interface GetOptions extends GlobalOptions {
+  readonly pool?: string;
+  readonly limit?: string;
+  readonly all?: boolean;
+  readonly watch?: boolean;
+}
+
+export async function get(context: CliContext, kindName: string, name: string | undefined, options: GetOptions): Promise<ExitCode> {
+  const kind = kindOrUsage(kindName);
+  const client = connect(context, options);
+  const query = { kind, name: name === undefined ? undefined : nameIn(kind, name, options), options };
+  if (options.watch) return watch(context, client, query);
+
+  const items = await read(client, query);
+  if (name !== undefined && items.length === 0)
+    throw new RelevoError("not_found", `There is no ${kind.names[0]} ${query.name}.`, {
+      found: name,
+      todo: `see relevo get ${kind.plural}`,
+    });
+  context.out(show(context, query, items));
+  return EXIT.done;
+}
+
+interface Query {
+  readonly kind: Kind<unknown>;
+  readonly name: string | undefined;
+  readonly options: GetOptions;
+}
+
+function kindOrUsage(name: string): Kind<unknown> {
+  try {
+    return kindOf(name);
+  } catch (error) {
+    if (!(error instanceof RelevoError)) throw error;
+    const { code, message, found, allowed, todo } = error;
+    throw new UsageError(code, message, { found, ...(allowed === undefined ? {} : { allowed }), ...(todo === undefined ? {} : { todo }) });
+  }
+}
+
+function nameIn(kind: Kind<unknown>, name: string, { namespace }: GlobalOptions): string {
+  return kind.plural === "pools" ? poolKeyOf(name, namespace) : name;
+}
+
+async function read(client: ControllerClient, { kind, name, options }: Query): Promise<readonly unknown[]> {
+  const parameters = new URLSearchParams();
+  if (kind.ofPool && options.pool !== undefined) parameters.set("pool", poolKeyOf(options.pool, options.namespace));
+  if (options.limit !== undefined && (kind.ofPool || kind.plural === "notices")) parameters.set("limit", options.limit);
+  const items = await client.list(`${kind.path}${parameters.size > 0 ? `?${parameters}` : ""}`, kind.schema);
+  return items.filter((item) => (name === undefined ? options.all || !kind.isPast?.(item) : kind.nameOf(item) === name));
+}
+
+function show(context: CliContext, { kind, name, options }: Query, items: readonly unknown[], hasHead = true): string {
+  const document = renderDocument(name === undefined ? { items } : items[0], options.output);
+  if (document !== undefined) return document;
+  if (items.length === 0) return `no ${kind.plural}\n`;
+  return renderTable(items, kind.columns, { now: context.clock.now(), isWide: options.output === "wide", hasHead });
+}
+
+/** Shows all once, then each item again when it changed; a line of JSON each where the output is JSON. */
+async function watch(context: CliContext, client: ControllerClient, query: Query): Promise<ExitCode> {
+  const { kind, options } = query;
+  const pool = options.pool === undefined ? undefined : poolKeyOf(options.pool, options.namespace);
+  const shown = new Map<string, string>();
+  let hasHead = true;
+  for await (const _ of client.watch(pool, context.signal)) {
+    const items = await read(client, query);
+    const changed = items.filter((item) => shown.get(kind.nameOf(item)) !== JSON.stringify(item));
+    for (const item of changed) shown.set(kind.nameOf(item), JSON.stringify(item));
+    if (changed.length === 0) continue;
+    if (options.output === "json") context.out(changed.map((item) => `${JSON.stringify(item)}\n`).join(""));
+    else context.out(show(context, { ...query, name: undefined }, changed, hasHead));
+    hasHead = false;
+  }
+  return EXIT.done;
+}

@@ -1,0 +1,65 @@
+/** From the options of the command line to those of the processes; the secrets come from files and the environment, never from arguments. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { RelevoError } from "../../kernel/errors.ts";
+import type { CliContext } from "../context.ts";
+import { EXIT, type ExitCode, UsageError } from "../exit.ts";
+import type { ClusterCommandOptions, ControllerCommandOptions, GatewayCommandOptions } from "../process-commands.ts";
+
+export async function controller(context: CliContext, options: ControllerCommandOptions): Promise<ExitCode> {
+  const { kubeconfig, webhookSecretFile, spotLead, store, ...rest } = options;
+  const { runController } = await import("../processes/controller-process.ts");
+  await runController({
+    ...rest,
+    kubeconfig: kubeconfig ?? context.env.KUBECONFIG,
+    store: resolve(context.cwd, store),
+    token: context.env.RELEVO_TOKEN ?? null,
+    webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : secretOf(context, webhookSecretFile),
+    spotLeadMs: spotLead,
+  });
+  return EXIT.done;
+}
+
+export async function gateway(context: CliContext, options: GatewayCommandOptions): Promise<ExitCode> {
+  const { runGateway } = await import("../processes/gateway-process.ts");
+  await runGateway({
+    controllerUrl: options.controller,
+    host: options.host,
+    port: options.port,
+    adminPort: options.adminPort,
+    token: context.env.RELEVO_TOKEN,
+    tokenKeys: [{ id: "k1", secret: secretOf(context, options.keyFile) }],
+    graceMs: options.grace,
+    logLevel: options.logLevel,
+  });
+  return EXIT.done;
+}
+
+export async function cluster(context: CliContext, options: ClusterCommandOptions): Promise<ExitCode> {
+  const { runCluster } = await import("../processes/cluster-process.ts");
+  await runCluster({
+    dir: resolve(context.cwd, options.dir),
+    nodes: options.nodes,
+    zones: options.zones,
+    bootDelayMs: options.bootDelay,
+    disruptionIntervalMs: options.disruptionInterval,
+    apiPort: options.apiPort,
+    adminPort: options.adminPort,
+    logLevel: options.logLevel,
+  });
+  return EXIT.done;
+}
+
+function secretOf(context: CliContext, file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(resolve(context.cwd, file), "utf8").trim();
+  } catch (cause) {
+    throw new UsageError("file_unreadable", `${file} cannot be read.`, { found: (cause as NodeJS.ErrnoException).code, cause });
+  }
+  if (text.length >= 16) return text;
+  throw new RelevoError("secret_too_short", `The secret in ${file} is too short.`, {
+    found: `${text.length} characters`,
+    allowed: "at least 16 characters",
+  });
+}

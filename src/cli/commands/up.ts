@@ -1,0 +1,44 @@
+/** `relevo up`: everything on this machine, until Ctrl-C. */
+import { resolve } from "node:path";
+import type { CliContext } from "../context.ts";
+import { EXIT, type ExitCode } from "../exit.ts";
+import { palette, renderDocument } from "../output.ts";
+import type { UpCommandOptions } from "../process-commands.ts";
+import { untilAskedToEnd } from "../processes/child.ts";
+import { startStack } from "../processes/stack.ts";
+
+export async function up(context: CliContext, options: UpCommandOptions): Promise<ExitCode> {
+  const { bold, dim } = palette(context);
+  const asked = untilAskedToEnd();
+  const stack = await startStack({
+    cwd: context.cwd,
+    dir: resolve(context.cwd, options.dir),
+    nodes: options.nodes,
+    zones: options.zones,
+    bootDelayMs: options.bootDelay,
+    disruptionIntervalMs: options.disruptionInterval,
+    spotLeadMs: options.spotLead,
+    ports: { gateway: options.port, controller: options.controllerPort, cluster: options.clusterPort, admin: options.adminPort },
+    logLevel: options.logLevel,
+    clock: context.clock,
+    onDeath: (name, how) => context.err(`relevo: the process ${name} ended (${how}) and is started again\n`),
+    onReady: (name) => context.err(dim(`${name} is up\n`)),
+  });
+  const { gatewayUrl, controllerUrl, clusterUrl, adminUrl, kubeconfig } = stack;
+  const document = renderDocument({ gatewayUrl, controllerUrl, clusterUrl, adminUrl, kubeconfig }, options.output);
+  context.out(
+    document ??
+      [
+        bold("relevo is up"),
+        `  gateway     ${gatewayUrl}`,
+        `  controller  ${controllerUrl}  (API: /openapi.json, metrics: /metrics)`,
+        `  cluster     ${clusterUrl}  (kubectl --kubeconfig ${kubeconfig} get nodes)`,
+        "",
+        "next: npx relevo apply -f pool.yaml, then npx relevo get pools; Ctrl-C ends everything",
+        "",
+      ].join("\n"),
+  );
+  await asked;
+  await stack.stop();
+  return EXIT.done;
+}

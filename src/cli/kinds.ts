@@ -1,0 +1,223 @@
+/** What `relevo get` can show: where it comes from and which columns it has. */
+import type { z } from "zod";
+import { RelevoError } from "../kernel/errors.ts";
+import { nearest } from "../model/problems.ts";
+import {
+  cordonView,
+  type EvidenceView,
+  evidenceView,
+  gatewayView,
+  instanceView,
+  nodeView,
+  noticeView,
+  poolView,
+  type PoolView,
+  stepView,
+} from "../server/views.ts";
+import { ageOf, type Column, dash, distanceOf } from "./output.ts";
+
+export interface Kind<T> {
+  readonly plural: string;
+  readonly names: readonly string[];
+  readonly path: string;
+  readonly schema: z.ZodType<T>;
+  /** Whether `?pool=` narrows it. */
+  readonly ofPool: boolean;
+  readonly nameOf: (item: T) => string;
+  readonly columns: readonly Column<T>[];
+  /** What is not shown without `--all`. */
+  readonly isPast?: (item: T) => boolean;
+}
+
+const defineKind = <T>(kind: Kind<T>): Kind<unknown> => kind as unknown as Kind<unknown>;
+
+const POOLS = defineKind<PoolView>({
+  plural: "pools",
+  names: ["pool", "pools"],
+  path: "/v1/pools",
+  schema: poolView,
+  ofPool: false,
+  nameOf: ({ pool }) => pool,
+  columns: [
+    { head: "POOL", cell: ({ pool }) => pool },
+    { head: "MODE", cell: ({ mode, freeze }) => (freeze ? `${mode} (frozen)` : mode) },
+    { head: "DESIRED", cell: ({ desired }) => String(desired) },
+    { head: "SERVING", cell: ({ serving }) => String(serving) },
+    {
+      head: "COMING",
+      cell: ({ phases }) => String(sum(phases, ["pending", "creating", "preparing", "validating", "standby", "admitted"])),
+    },
+    { head: "LEAVING", cell: ({ phases }) => String(sum(phases, ["draining", "sealed", "retiring", "retired", "failed"])) },
+    { head: "HELD", cell: ({ heldSteps }) => String(heldSteps) },
+    { head: "WHY", cell: ({ reasons }) => dash(reasons.find(({ subject }) => subject === "")?.code ?? reasons[0]?.code) },
+    { head: "FLOOR", wide: true, cell: ({ floor }) => String(floor) },
+    { head: "MAX", wide: true, cell: ({ max }) => String(max) },
+    { head: "ROUTE", wide: true, cell: ({ route }) => route },
+    { head: "GENERATION", wide: true, cell: ({ generation }) => generation },
+    { head: "EPOCH", wide: true, cell: ({ authorityEpoch }) => authorityEpoch },
+    { head: "OWNER", wide: true, cell: ({ owner }) => dash(owner) },
+    { head: "LOST", wide: true, cell: ({ losses }) => losses.map(({ loss, obligations }) => `${loss} ${obligations}`).join(", ") || "-" },
+  ],
+});
+
+function sum(phases: PoolView["phases"], wanted: readonly (keyof PoolView["phases"])[]): number {
+  return wanted.reduce((total, phase) => total + (phases[phase] ?? 0), 0);
+}
+
+const INSTANCES = defineKind({
+  plural: "instances",
+  names: ["instance", "instances"],
+  path: "/v1/instances",
+  schema: instanceView,
+  ofPool: true,
+  nameOf: ({ id }) => id,
+  isPast: ({ phase }) => phase === "deleted",
+  columns: [
+    { head: "INSTANCE", cell: ({ id }) => id },
+    { head: "POOL", cell: ({ pool }) => pool },
+    { head: "PHASE", cell: ({ phase, drain }) => (phase === "draining" && drain ? `draining (${drain.loss})` : phase) },
+    { head: "SINCE", cell: ({ phaseSince }, now) => ageOf(phaseSince, now) },
+    { head: "HEALTH", cell: ({ health, trust }) => (trust === "ok" ? health : `${health}, ${trust}`) },
+    { head: "NODE", cell: ({ node }) => dash(node) },
+    { head: "WORK", cell: ({ requests, sessions }) => (requests === null ? "-" : `${requests} + ${sessions ?? 0}`) },
+    { head: "REPLACES", cell: ({ replaces }) => dash(replaces) },
+    { head: "ADDRESS", wide: true, cell: ({ address }) => dash(address) },
+    { head: "POD", wide: true, cell: ({ pod }) => dash(pod) },
+    { head: "INCARNATION", wide: true, cell: ({ incarnation }) => String(incarnation) },
+    { head: "DEADLINE", wide: true, cell: ({ drain }, now) => distanceOf(drain?.deadline ?? null, now) },
+    { head: "SEAL", wide: true, cell: ({ seal }) => dash(seal) },
+    { head: "FAILURE", wide: true, cell: ({ failure }) => dash(failure) },
+    { head: "AGE", wide: true, cell: ({ createdAt }, now) => ageOf(createdAt, now) },
+  ],
+});
+
+const EVIDENCE = defineKind<EvidenceView>({
+  plural: "evidence",
+  names: ["evidence"],
+  path: "/v1/evidence",
+  schema: evidenceView,
+  ofPool: true,
+  nameOf: ({ id }) => id,
+  columns: [
+    { head: "SEEN", cell: ({ firstSeen }, now) => ageOf(firstSeen, now) },
+    { head: "INSTANCE", cell: ({ instance }) => instance },
+    { head: "LOSS", cell: ({ loss }) => loss },
+    { head: "REASON", cell: ({ reason }) => reason },
+    { head: "NODE", cell: ({ node }) => dash(node?.name) },
+    { head: "NODECLAIM", cell: ({ nodeClaim }) => dash(nodeClaim?.name) },
+    { head: "DEADLINE", cell: ({ deadline }, now) => distanceOf(deadline, now) },
+    { head: "ID", wide: true, cell: ({ id }) => id },
+    { head: "NOTICE", wide: true, cell: ({ notice }) => dash(notice) },
+    { head: "EPOCH", wide: true, cell: ({ authorityEpoch }) => authorityEpoch },
+  ],
+});
+
+const STEPS = defineKind({
+  plural: "steps",
+  names: ["step", "steps"],
+  path: "/v1/steps",
+  schema: stepView,
+  ofPool: true,
+  nameOf: ({ id }) => id,
+  columns: [
+    { head: "BEGAN", cell: ({ recordedAt }, now) => ageOf(recordedAt, now) },
+    { head: "KIND", cell: ({ kind }) => kind },
+    { head: "INSTANCE", cell: ({ instance }) => dash(instance) },
+    { head: "STATE", cell: ({ state }) => state },
+    { head: "OUTCOME", cell: ({ outcome }) => dash(outcome) },
+    { head: "TRIES", cell: ({ attempts }) => String(attempts) },
+    { head: "WHY", cell: ({ reason }) => reason.code },
+    { head: "ID", wide: true, cell: ({ id }) => id },
+    { head: "EPOCH", wide: true, cell: ({ authorityEpoch }) => authorityEpoch },
+  ],
+});
+
+const NOTICES = defineKind({
+  plural: "notices",
+  names: ["notice", "notices"],
+  path: "/v1/notices",
+  schema: noticeView,
+  ofPool: false,
+  nameOf: ({ id }) => id,
+  columns: [
+    { head: "RECEIVED", cell: ({ receivedAt }, now) => ageOf(receivedAt, now) },
+    { head: "SOURCE", cell: ({ source }) => source },
+    { head: "REASON", cell: ({ reason }) => dash(reason) },
+    { head: "OUTCOME", cell: ({ outcome }) => outcome },
+    { head: "MACHINES", cell: ({ machines }) => dash(machines.join(", ")) },
+    { head: "DEADLINE", cell: ({ deadline }, now) => distanceOf(deadline, now) },
+    { head: "ID", wide: true, cell: ({ id }) => id },
+  ],
+});
+
+const CORDONS = defineKind({
+  plural: "cordons",
+  names: ["cordon", "cordons"],
+  path: "/v1/cordons",
+  schema: cordonView,
+  ofPool: false,
+  nameOf: ({ node }) => node,
+  columns: [
+    { head: "NODE", cell: ({ node }) => node },
+    { head: "EVIDENCE", cell: ({ evidence }) => dash(evidence) },
+    { head: "STEP", cell: ({ step }) => step },
+    { head: "UID", wide: true, cell: ({ nodeUid }) => nodeUid },
+  ],
+});
+
+const NODES = defineKind({
+  plural: "nodes",
+  names: ["node", "nodes"],
+  path: "/v1/nodes",
+  schema: nodeView,
+  ofPool: false,
+  nameOf: ({ name }) => name,
+  columns: [
+    { head: "NODE", cell: ({ name }) => name },
+    { head: "ZONE", cell: ({ zone }) => dash(zone) },
+    { head: "STATE", cell: ({ ready, deleting }) => (deleting ? "deleting" : ready ? "ready" : "not ready") },
+    { head: "CORDON", cell: ({ unschedulable, cordonedByUs }) => (cordonedByUs ? "relevo" : unschedulable ? "foreign" : "-") },
+    { head: "OWNER", cell: ({ owner }) => (owner === null ? "none" : owner.provisioner) },
+    { head: "FINDINGS", cell: ({ findings }) => dash(findings.map(({ reason }) => reason).join(", ")) },
+    { head: "INSTANCES", cell: ({ instances }) => dash(instances.join(", ")) },
+    { head: "MACHINE", wide: true, cell: ({ machine }) => dash(machine) },
+    { head: "UID", wide: true, cell: ({ uid }) => uid },
+  ],
+});
+
+const GATEWAYS = defineKind({
+  plural: "gateways",
+  names: ["gateway", "gateways"],
+  path: "/v1/gateways",
+  schema: gatewayView,
+  ofPool: false,
+  nameOf: ({ replica }) => replica,
+  columns: [
+    { head: "REPLICA", cell: ({ replica }) => replica },
+    { head: "STATE", cell: ({ connected, silent }) => (silent ? "silent" : connected ? "connected" : "cut off") },
+    { head: "REPORTED", cell: ({ lastReportAt }, now) => distanceOf(lastReportAt, now) },
+    {
+      head: "APPLIED",
+      cell: ({ routes }) =>
+        dash(routes.map(({ route, applied, current }) => `${route} ${applied}${applied === current ? "" : ` of ${current}`}`).join(", ")),
+    },
+    { head: "ACCEPTED", cell: ({ routes }) => String(routes.reduce((total, { counts }) => total + counts.accepted, 0)) },
+    { head: "REJECTED", cell: ({ routes }) => String(routes.reduce((total, { counts }) => total + counts.rejected, 0)) },
+    { head: "CUT", cell: ({ routes }) => String(routes.reduce((total, { counts }) => total + counts.cut, 0)) },
+  ],
+});
+
+export const KINDS: readonly Kind<unknown>[] = [POOLS, INSTANCES, EVIDENCE, STEPS, NOTICES, CORDONS, NODES, GATEWAYS];
+
+/** Throws `kind_unknown`. */
+export function kindOf(name: string): Kind<unknown> {
+  const found = KINDS.find(({ names }) => names.includes(name.toLowerCase()));
+  if (found) return found;
+  const plurals = KINDS.map(({ plural }) => plural);
+  const near = nearest(name, plurals);
+  throw new RelevoError("kind_unknown", `There is nothing called ${name}.`, {
+    found: name,
+    allowed: plurals.join(", "),
+    ...(near === undefined ? {} : { todo: `did you mean ${near}?` }),
+  });
+}

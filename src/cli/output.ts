@@ -1,0 +1,85 @@
+/** Tables for people, JSON and YAML for programs. Colours only on a terminal, and never the only carrier of meaning. */
+import Table from "cli-table3";
+import colors from "picocolors";
+import { stringify } from "yaml";
+import { formatDuration } from "../kernel/units.ts";
+import { type Instant, parseInstant } from "../kernel/clock.ts";
+import type { CliContext, Output } from "./context.ts";
+
+export interface Column<T> {
+  readonly head: string;
+  readonly cell: (item: T, now: Instant) => string;
+  /** Only with `-o wide`. */
+  readonly wide?: boolean;
+}
+
+const BARE = Object.fromEntries(
+  [
+    "top",
+    "top-mid",
+    "top-left",
+    "top-right",
+    "bottom",
+    "bottom-mid",
+    "bottom-left",
+    "bottom-right",
+    "left",
+    "left-mid",
+    "mid",
+    "mid-mid",
+    "right",
+    "right-mid",
+  ].map((part) => [part, ""]),
+);
+
+/** Rows under a line of heads, two spaces apart, without trailing blanks. */
+export function renderTable<T>(
+  items: readonly T[],
+  columns: readonly Column<T>[],
+  options: { readonly now: Instant; readonly isWide?: boolean; readonly hasHead?: boolean },
+): string {
+  const shown = columns.filter((column) => options.isWide || !column.wide);
+  const table = new Table({
+    ...(options.hasHead === false ? {} : { head: shown.map(({ head }) => head) }),
+    chars: { ...BARE, middle: "  " },
+    style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
+  });
+  for (const item of items) table.push(shown.map(({ cell }) => cell(item, options.now)));
+  return `${table
+    .toString()
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .join("\n")}\n`;
+}
+
+/** A document, or undefined when a table is wanted. */
+export function renderDocument(value: unknown, output: Output): string | undefined {
+  if (output === "json") return `${JSON.stringify(value, null, 2)}\n`;
+  return output === "yaml" ? stringify(value) : undefined;
+}
+
+export function palette({ isTerminal, env }: Pick<CliContext, "isTerminal" | "env">): ReturnType<typeof colors.createColors> {
+  return colors.createColors(isTerminal && (env.NO_COLOR ?? "") === "");
+}
+
+/** `3m`, `2h`: how long ago, in its largest unit and the next. */
+export function ageOf(time: string | null, now: Instant): string {
+  const at = time === null ? undefined : parseInstant(time);
+  if (at === undefined) return "-";
+  return roughly(Math.max(0, now - at));
+}
+
+/** `in 3m`, or `3m ago`. */
+export function distanceOf(time: string | null, now: Instant): string {
+  const at = time === null ? undefined : parseInstant(time);
+  if (at === undefined) return "-";
+  return at >= now ? `in ${roughly(at - now)}` : `${roughly(now - at)} ago`;
+}
+
+function roughly(ms: number): string {
+  const unit = ms >= 86_400_000 ? 3_600_000 : ms >= 3_600_000 ? 60_000 : 1_000;
+  return formatDuration(Math.floor(ms / unit) * unit);
+}
+
+export const dash = (text: string | number | null | undefined): string =>
+  text === null || text === undefined || text === "" ? "-" : String(text);

@@ -1,0 +1,64 @@
+/** The commands that run processes: what they are given. They are composed in main.ts and `processes/`, and handed to the program. */
+import type { CliContext, GlobalOptions } from "./context.ts";
+import type { ExitCode } from "./exit.ts";
+
+export interface ProcessCommands {
+  readonly up: (context: CliContext, options: UpCommandOptions) => Promise<ExitCode>;
+  readonly demo: (context: CliContext, name: string | undefined, options: DemoCommandOptions) => Promise<ExitCode>;
+  readonly controller: (context: CliContext, options: ControllerCommandOptions) => Promise<ExitCode>;
+  readonly gateway: (context: CliContext, options: GatewayCommandOptions) => Promise<ExitCode>;
+  readonly cluster: (context: CliContext, options: ClusterCommandOptions) => Promise<ExitCode>;
+}
+
+/** Durations are in ms; a port 0 lets the system choose. */
+export interface UpCommandOptions extends GlobalOptions {
+  readonly dir: string;
+  readonly nodes: number;
+  readonly zones: readonly string[];
+  readonly bootDelay: number;
+  readonly disruptionInterval: number;
+  readonly spotLead: number;
+  readonly port: number;
+  readonly controllerPort: number;
+  readonly clusterPort: number;
+  readonly adminPort: number;
+  readonly logLevel: string;
+}
+
+export interface DemoCommandOptions extends GlobalOptions {
+  readonly list?: boolean;
+  readonly once?: boolean;
+  readonly deadline: number;
+}
+
+export interface ControllerCommandOptions extends GlobalOptions {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly store: string;
+  readonly host: string;
+  readonly port: number;
+  readonly webhookSecretFile?: string;
+  readonly spotLead: number;
+  readonly logLevel: string;
+}
+
+export interface GatewayCommandOptions extends GlobalOptions {
+  readonly controller: string;
+  readonly keyFile: string;
+  readonly host: string;
+  readonly port: number;
+  readonly adminPort: number;
+  readonly grace: number;
+  readonly logLevel: string;
+}
+
+export interface ClusterCommandOptions extends GlobalOptions {
+  readonly dir: string;
+  readonly nodes: number;
+  readonly zones: readonly string[];
+  readonly bootDelay: number;
+  readonly disruptionInterval: number;
+  readonly apiPort: number;
+  readonly adminPort: number;
+  readonly logLevel: string;
+}

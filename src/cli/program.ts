@@ -1,0 +1,268 @@
+/** The commands, their options and their help. What a command does is imported when it is called, so that `--help` is quick. */
+import { Command, InvalidArgumentError, Option } from "commander";
+import { formatDuration, parseDuration } from "../kernel/units.ts";
+import { type CliContext, type GlobalOptions, OUTPUTS } from "./context.ts";
+import { EXIT, type ExitCode, tellError } from "./exit.ts";
+import type { ProcessCommands } from "./process-commands.ts";
+import { VERSION } from "./version.ts";
+
+/** Runs one command line (without the program's name) and returns its exit code. Never throws. */
+export async function runProgram(args: readonly string[], context: CliContext, processes: ProcessCommands): Promise<ExitCode> {
+  let code: ExitCode = EXIT.done;
+  const program = buildProgram(context, processes, (result) => {
+    code = result;
+  });
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return code;
+  } catch (error) {
+    return tellError(error, context, program.opts<Partial<GlobalOptions>>());
+  }
+}
+
+type Ended = (code: ExitCode) => void;
+
+function buildProgram(context: CliContext, processes: ProcessCommands, ended: Ended): Command {
+  const program = new Command("relevo")
+    .description("Keeps fleets of long-running, expensive-to-kill work alive on capacity that can vanish.")
+    .version(VERSION)
+    .exitOverride()
+    .configureOutput({ writeOut: context.out, writeErr: context.err })
+    .showHelpAfterError("(relevo --help shows what there is)")
+    .option("--server <url>", "the controller's API (default: RELEVO_SERVER, or what relevo up wrote here)")
+    .addOption(new Option("-o, --output <form>", "how things are printed").choices(OUTPUTS).default("table"))
+    .option("-n, --namespace <name>", "where pools are that are named without one", "default")
+    .option("--debug", "adds the stack to errors");
+  addProcesses(program, context, processes, ended);
+  addPools(program, context, ended);
+  addOperations(program, context, ended);
+  // Global options may stand behind the command, where people write them.
+  for (const command of program.commands) inherit(command, program);
+  return program;
+}
+
+function inherit(command: Command, program: Command): void {
+  for (const option of program.options) {
+    const isTaken = command.options.some(({ long, short }) => long === option.long || (short !== undefined && short === option.short));
+    if (option.long !== "--version" && !isTaken) command.addOption(new Option(option.flags, option.description).hideHelp());
+  }
+  command.hook("preAction", (_this, action) => {
+    for (const option of program.options) {
+      const name = option.attributeName();
+      const given = action.getOptionValueSource(name) === "cli" ? (action.getOptionValue(name) as unknown) : undefined;
+      if (given === undefined) continue;
+      const choices = option.argChoices;
+      if (choices && !choices.includes(String(given)))
+        action.error(`error: option '${option.flags}' argument '${given}' is invalid. Allowed choices are ${choices.join(", ")}.`);
+      program.setOptionValueWithSource(name, given, "cli");
+    }
+  });
+}
+
+/** The options of a command with the global ones. */
+function optionsOf<T extends GlobalOptions>(command: Command): T {
+  return { ...command.opts(), ...command.parent?.opts() } as T;
+}
+
+function addPools(program: Command, context: CliContext, ended: Ended): void {
+  program
+    .command("apply")
+    .description("create or replace pools from YAML; all of them, or none when one has a mistake")
+    .requiredOption("-f, --filename <file>", "a file, or - for standard input; may be repeated", collect, [])
+    .option("--dry-run", "checks it and changes nothing")
+    .action(async (_options, command: Command) => ended(await (await import("./commands/apply.ts")).apply(context, optionsOf(command))));
+
+  program
+    .command("get")
+    .description("show pools, instances, evidence, steps, notices, cordons, nodes or gateways")
+    .argument("<kind>")
+    .argument("[name]")
+    .option("--pool <pool>", "only of this pool")
+    .option("--limit <n>", "at most so many")
+    .option("--all", "deleted instances too")
+    .option("-w, --watch", "again whenever something changes")
+    .action(async (kind: string, name: string | undefined, _options, command: Command) =>
+      ended(await (await import("./commands/get.ts")).get(context, kind, name, optionsOf(command))),
+    );
+
+  program
+    .command("explain")
+    .description("why a pool or an instance does what it does, or nothing")
+    .argument("<pool|instance>")
+    .action(async (subject: string, _options, command: Command) =>
+      ended(await (await import("./commands/explain.ts")).explain(context, subject, optionsOf(command))),
+    );
+
+  program
+    .command("plan")
+    .description("what the planner wants now, on the live state; changes nothing")
+    .argument("<pool>")
+    .action(async (pool: string, _options, command: Command) =>
+      ended(await (await import("./commands/explain.ts")).plan(context, pool, optionsOf(command))),
+    );
+}
+
+function addOperations(program: Command, context: CliContext, ended: Ended): void {
+  program
+    .command("notify")
+    .description("send a notice as AWS EventBridge does")
+    .argument("[machine]", "the cloud's id of the machine")
+    .option("--node <name>", "the machine under this node")
+    .addOption(
+      new Option("--kind <kind>", "what is announced")
+        .choices(["spot-interruption", "rebalance", "state-change"])
+        .default("spot-interruption"),
+    )
+    .option("--state <state>", "the new state, with --kind state-change", "stopping")
+    .option("--id <id>", "the event's id; the same again is a duplicate")
+    .action(async (machine: string | undefined, _options, command: Command) =>
+      ended(await (await import("./commands/notify.ts")).notify(context, machine, optionsOf(command))),
+    );
+
+  program
+    .command("drain")
+    .description("replace an instance and let it finish its work")
+    .argument("<instance>")
+    .option("--reason <why>", "is noted", "an operator asked for it")
+    .action(async (instance: string, _options, command: Command) =>
+      ended(await (await import("./commands/operator.ts")).drain(context, instance, optionsOf(command))),
+    );
+
+  program
+    .command("uncordon")
+    .description("take back a cordon that Relevo made; never anybody else's")
+    .argument("<node>")
+    .action(async (node: string, _options, command: Command) =>
+      ended(await (await import("./commands/operator.ts")).uncordon(context, node, optionsOf(command))),
+    );
+
+  program
+    .command("freeze")
+    .description("no new decisions; traffic, health checks and accepted deadlines go on")
+    .argument("[pool]")
+    .option("--all", "all pools")
+    .requiredOption("--for <duration>", "how long, such as 2h")
+    .requiredOption("--reason <why>", "is noted and shown")
+    .action(async (pool: string | undefined, _options, command: Command) =>
+      ended(await (await import("./commands/operator.ts")).freeze(context, pool, optionsOf(command))),
+    );
+
+  program
+    .command("unfreeze")
+    .description("decide again before a freeze ends")
+    .argument("[pool]")
+    .option("--all", "all pools")
+    .action(async (pool: string | undefined, _options, command: Command) =>
+      ended(await (await import("./commands/operator.ts")).unfreeze(context, pool, optionsOf(command))),
+    );
+
+  program
+    .command("storm")
+    .description("make many nodes of the embedded cluster go at once")
+    .requiredOption("--nodes <n>", "how many")
+    .addOption(new Option("--kind <kind>", "what happens to them").choices(["interrupt", "drift", "kill"]).default("interrupt"))
+    .option("--deadline <duration>", "when interrupted nodes are taken", "2m")
+    .option("--no-notice", "interrupts them without telling the controller")
+    .option("--admin <url>", "the embedded cluster's admin interface (default: what relevo up wrote here)")
+    .action(async (_options, command: Command) => ended(await (await import("./commands/storm.ts")).storm(context, optionsOf(command))));
+
+  program
+    .command("doctor")
+    .description("what is wrong with the installation, and what to do")
+    .action(async (_options, command: Command) => ended(await (await import("./commands/doctor.ts")).doctor(context, optionsOf(command))));
+}
+
+function addProcesses(program: Command, context: CliContext, processes: ProcessCommands, ended: Ended): void {
+  const level = () => new Option("--log-level <level>").choices(["trace", "debug", "info", "warn", "error", "silent"]).default("info");
+  program
+    .command("up")
+    .description("the embedded cluster, the controller and a gateway on this machine, until Ctrl-C")
+    .option("--dir <folder>", "store, cluster, keys and logs", ".relevo")
+    .option("--nodes <n>", "of the embedded cluster", count, 6)
+    .option("--zones <names>", "of the nodes, by turns", list, ["zone-a", "zone-b"])
+    .option("--boot-delay <duration>", "how long a machine takes to start", duration, 1_000)
+    .option("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", duration, 10_000)
+    .option("--spot-lead <duration>", "how long a spot warning leads", duration, 120_000)
+    .option("--port <port>", "of the gateway; 0 lets the system choose", port, 8080)
+    .option("--controller-port <port>", "", port, 7070)
+    .option("--cluster-port <port>", "of the Kubernetes API", port, 7080)
+    .option("--admin-port <port>", "of the embedded cluster's admin interface", port, 7090)
+    .addOption(level())
+    .action(async (_options, command: Command) => ended(await processes.up(context, optionsOf(command))));
+
+  program
+    .command("demo")
+    .description("shows the main job: nodes go in four ways, the work stays; and the same without Relevo")
+    .argument("[name]", "which demo; without it the one that npm start shows")
+    .option("--list", "names them")
+    .option("--once", "exits after the result")
+    .option("--deadline <duration>", "between a spot warning and the loss of the node", duration, 20_000)
+    .action(async (name: string | undefined, _options, command: Command) => ended(await processes.demo(context, name, optionsOf(command))));
+
+  program
+    .command("controller")
+    .description("the HTTP API, the webhooks and the reconcile loop; the only process that opens the store")
+    .option("--kubeconfig <file>", "the cluster (default: KUBECONFIG, or the cluster that it runs in)")
+    .option("--context <name>", "of the kubeconfig")
+    .option("--store <file>", "the SQLite file", ".relevo/store.db")
+    .option("--host <address>", "another than loopback demands RELEVO_TOKEN", "127.0.0.1")
+    .option("--port <port>", "0 lets the system choose", port, 7070)
+    .option("--webhook-secret-file <file>", "with which notices are signed")
+    .option("--spot-lead <duration>", "how long a spot warning leads", duration, 120_000)
+    .addOption(level())
+    .action(async (_options, command: Command) => ended(await processes.controller(context, optionsOf(command))));
+
+  program
+    .command("gateway")
+    .description("the data plane; holds a stream to the controller")
+    .requiredOption("--controller <url>", "the controller's API")
+    .requiredOption("--key-file <file>", "signs the tokens of sessions; the same for all replicas")
+    .option("--host <address>", "where it listens", "127.0.0.1")
+    .option("--port <port>", "0 lets the system choose", port, 8080)
+    .option("--admin-port <port>", "of /metrics, on loopback; 0 lets the system choose", port, 0)
+    .option("--grace <duration>", "for what is in flight when it is asked to end", duration, 30_000)
+    .addOption(level())
+    .action(async (_options, command: Command) => ended(await processes.gateway(context, optionsOf(command))));
+
+  program
+    .command("cluster")
+    .description("the embedded cluster: a Kubernetes API whose pods are processes of this machine")
+    .option("--dir <folder>", "custom resources, volumes and logs", ".relevo/cluster")
+    .option("--nodes <n>", "", count, 6)
+    .option("--zones <names>", "of the nodes, by turns", list, ["zone-a", "zone-b"])
+    .option("--boot-delay <duration>", "how long a machine takes to start", duration, 1_000)
+    .option("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", duration, 10_000)
+    .option("--api-port <port>", "of the Kubernetes API; 0 lets the system choose", port, 7080)
+    .option("--admin-port <port>", "0 lets the system choose", port, 7090)
+    .addOption(level())
+    .action(async (_options, command: Command) => ended(await processes.cluster(context, optionsOf(command))));
+}
+
+function collect(value: string, former: string[]): string[] {
+  return [...former, value];
+}
+
+function list(text: string): string[] {
+  const names = text.split(",").filter((name) => name !== "");
+  if (names.length === 0) throw new InvalidArgumentError("Allowed: names separated by commas.");
+  return names;
+}
+
+function port(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 0 || value > 65_535) throw new InvalidArgumentError("Allowed: a port from 0 to 65535.");
+  return value;
+}
+
+function count(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1 || value > 1000) throw new InvalidArgumentError("Allowed: a whole number from 1 to 1000.");
+  return value;
+}
+
+/** Milliseconds; shown in help as people write it. */
+function duration(text: string): number {
+  const value = parseDuration(text);
+  if (value === undefined) throw new InvalidArgumentError(`Allowed: a duration such as ${formatDuration(90_000)}.`);
+  return value;
+}

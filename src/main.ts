@@ -1,0 +1,62 @@
+/** `relevo`: the only place that puts the real world and the commands together. */
+import { userInfo } from "node:os";
+import type { CliContext } from "./cli/context.ts";
+import type { ProcessCommands } from "./cli/process-commands.ts";
+import { runProgram } from "./cli/program.ts";
+import { systemClock, systemIds } from "./kernel/system.ts";
+
+const interrupted = new AbortController();
+
+const context: CliContext = {
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
+  isTerminal: process.stdout.isTTY === true,
+  env: process.env,
+  cwd: process.cwd(),
+  user: process.env.RELEVO_USER ?? userName(),
+  clock: systemClock,
+  ids: systemIds,
+  fetch: globalThis.fetch,
+  isAlive,
+  readStdin,
+  signal: interrupted.signal,
+};
+
+const processes: ProcessCommands = {
+  up: async (...args) => (await import("./cli/commands/up.ts")).up(...args),
+  demo: async (...args) => (await import("./cli/commands/demo.ts")).demo(...args),
+  controller: async (...args) => (await import("./cli/commands/processes.ts")).controller(...args),
+  gateway: async (...args) => (await import("./cli/commands/processes.ts")).gateway(...args),
+  cluster: async (...args) => (await import("./cli/commands/processes.ts")).cluster(...args),
+};
+
+process.once("SIGINT", () => interrupted.abort());
+process.once("SIGTERM", () => interrupted.abort());
+// A reader that went (`relevo get … | head`) is no error.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+
+const code = await runProgram(process.argv.slice(2), context, processes);
+process.exitCode = code;
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "unknown"; // an id without an entry in the system's table of users
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+async function readStdin(): Promise<string> {
+  let text = "";
+  for await (const chunk of process.stdin.setEncoding("utf8")) text += String(chunk);
+  return text;
+}
