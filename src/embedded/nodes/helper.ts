@@ -11,6 +11,8 @@ import type { FromHelper, StartContainer, ToHelper } from "./helper-protocol.ts"
 
 const LOG_CHECK_MS = 1_000;
 const OUTPUT_MAX = 4_096;
+/** A command that says more is ended. */
+const OUTPUT_READ_MAX = 1 << 20;
 /** Set in every container's environment: what its processes leave behind is found by it. */
 const MARK = "RELEVO_CONTAINER_ID";
 
@@ -73,21 +75,26 @@ function groupOf(pid: string): number {
   return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
 }
 
-function run(
-  request: number,
-  file: string,
-  args: readonly string[],
-  options: { readonly cwd: string; readonly env: Record<string, string>; readonly timeoutMs: number },
-): void {
-  execFile(
-    file,
-    [...args],
-    { cwd: options.cwd, env: options.env, timeout: options.timeoutMs, killSignal: "SIGKILL", maxBuffer: 1 << 20 },
-    (error, stdout, stderr) => {
+interface Run {
+  readonly request: number;
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  readonly timeoutMs: number;
+}
+
+function run({ request, file, args, cwd, env, timeoutMs }: Run): void {
+  const answer = (code: number, output: string): void => send({ kind: "ran", request, code, output: output.slice(0, OUTPUT_MAX) });
+  const options = { cwd, env, timeout: Math.ceil(timeoutMs), killSignal: "SIGKILL", maxBuffer: OUTPUT_READ_MAX } as const;
+  try {
+    execFile(file, [...args], options, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === "number" ? error.code : -1;
-      send({ kind: "ran", request, code, output: `${stdout}${stderr}${code === -1 ? (error?.message ?? "") : ""}`.slice(0, OUTPUT_MAX) });
-    },
-  );
+      answer(code, `${stdout}${stderr}${code === -1 ? (error?.message ?? "") : ""}`);
+    });
+  } catch (error) {
+    answer(-1, error instanceof Error ? error.message : String(error));
+  }
 }
 
 /** The containers write by themselves, appending; what grew too long is copied once and cut, so the writer never notices. */
@@ -111,7 +118,7 @@ process.on("message", (message: ToHelper) => {
       containers.get(message.id)?.child.kill(message.signal);
       return;
     case "run":
-      return run(message.request, message.file, message.args, message);
+      return run(message);
     case "ping":
       return send({ kind: "pong", request: message.request });
     default:

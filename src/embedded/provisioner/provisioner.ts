@@ -98,6 +98,18 @@ export class Provisioner {
     this.#disruptionLoop.enqueue(PASS);
   }
 
+  /** Settles when the minimum of nodes is ready for pods. */
+  async whenUp(): Promise<void> {
+    const isUp = (): boolean =>
+      this.#context.allClaims().filter((claim) => isTrue(claim, "Ready") && !isDeleting(claim)).length >= this.#options.minNodes;
+    const up = Promise.withResolvers<void>();
+    this.#context.claims.onChange(() => {
+      if (isUp()) up.resolve();
+    });
+    if (isUp()) up.resolve();
+    await up.promise;
+  }
+
   nodes(): readonly NodeSummary[] {
     return (this.#context.nodes.values() as readonly NodeView[])
       .map((node) => {
