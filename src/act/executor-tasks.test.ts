@@ -253,3 +253,58 @@ test("a step that ended since the caller read it is not gone on with", async () 
   expect(h.world.effects).toEqual([]);
   expect(h.settled).toBe(0);
 });
+
+test("a first attempt that waited long for its turn asks whether the pool is still ours (I4)", async () => {
+  const acted: string[] = [];
+  const kinds = aKind({
+    async act(_, { step }) {
+      await h.world.clock.sleep(5_000);
+      acted.push(step.id);
+      return done("tried");
+    },
+  });
+  const executor = h.anExecutor({ kinds });
+  for (let index = 0; index < 20; index++) void executor.start(h.authority, draftOf(`try/${index}`, "try/1", {}));
+  await h.world.clock.advance(1);
+
+  await h.world.store.claim(POOL, "controller-2", h.world.clock.now());
+  await h.world.clock.advance(MINUTES);
+
+  expect(acted).toHaveLength(16);
+  expect((await h.steps()).map(({ state }) => state)).toEqual(Array.from({ length: 20 }, () => "unknown"));
+});
+
+test("after close, what waits for its turn does not act", async () => {
+  let acts = 0;
+  const kinds = aKind({
+    async act() {
+      acts++;
+      await h.world.clock.sleep(500);
+      return done("tried");
+    },
+  });
+  const executor = h.anExecutor({ kinds });
+  for (let index = 0; index < 20; index++) void executor.start(h.authority, draftOf(`try/${index}`, "try/1", {}));
+  await h.world.clock.advance(1);
+
+  const closed = executor.close();
+  await h.world.clock.advance(MINUTES);
+  await closed;
+
+  expect(acts).toBe(16);
+  expect((await h.steps()).filter(({ state }) => state === "done")).toHaveLength(16);
+});
+
+test("close does not wait for ever for an attempt that hangs", async () => {
+  const executor = h.anExecutor({ kinds: aKind({ act: () => new Promise(() => {}) }) });
+  void executor.start(h.authority, draftOf("try/x", "try/1", {}));
+  await h.world.clock.advance(1);
+
+  let isClosed = false;
+  void executor.close().then(() => (isClosed = true));
+  await h.world.clock.advance(4_999);
+  expect(isClosed).toBe(false);
+  await h.world.clock.advance(1);
+
+  expect(isClosed).toBe(true);
+});

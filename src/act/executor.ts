@@ -32,6 +32,10 @@ export const STEPS_AT_ONCE_PER_POOL = 16;
 export const TASKS_PER_POOL_MAX = 1_000;
 /** After a decision could not be recorded, the planner is asked again not before this. */
 export const RECORD_AGAIN_MS = 1_000;
+/** After a decision came too late (what it began from has changed), the planner is asked again not before this. */
+export const PLAN_AGAIN_MS = 100;
+/** A first attempt that had to wait for longer than this since its record asks first whether the pool is still ours. */
+export const CONFIRM_AFTER_MS = 1_000;
 /** How long `close` waits for attempts that are under way. */
 export const CLOSE_WITHIN_MS = 5_000;
 
@@ -213,7 +217,7 @@ class StepExecutor implements Executor {
         { pool: task.pool, step: task.id, code: codeOf(error) },
         `a decision could not be recorded: ${describeError(error)}`,
       );
-      return this.#planAgainIn(task, RECORD_AGAIN_MS);
+      return this.#planAgainIn(task, isStoreConflict(error) ? PLAN_AGAIN_MS : RECORD_AGAIN_MS);
     }
   }
 
@@ -265,14 +269,17 @@ class StepExecutor implements Executor {
     bound: BoundStep,
     isFirst: boolean,
   ): Promise<{ readonly outcome?: Outcome; readonly fault?: unknown; readonly doubt?: string }> {
+    const since = this.#options.clock.monotonic();
     await this.#waitForOthers(task, bound);
     if (!this.#slots.has(task.pool)) this.#slots.set(task.pool, new Slots(STEPS_AT_ONCE_PER_POOL));
     const { kube, driver } = this.#options;
     const ports = { kube, driver, step: { id: task.id } };
     try {
       return await (this.#slots.get(task.pool) as Slots).run(async () => {
+        if (this.#closed) throw stopped("this process ends");
+        const isFresh = isFirst && this.#options.clock.monotonic() - since <= CONFIRM_AFTER_MS;
+        if (!isFresh && !(await this.#journal.confirm(task.authority, bound))) return { outcome: superseded("overtaken") };
         if (isFirst) return { outcome: await bound.act(ports) };
-        if (!(await this.#journal.confirm(task.authority, bound))) return { outcome: superseded("overtaken") };
         const probe = await bound.probe(ports);
         if (probe.answer === "cannot_tell") return { doubt: probe.why };
         if (probe.answer === "not") return { outcome: await bound.act(ports) };

@@ -172,3 +172,14 @@ test("an admission by another step proves nothing about this one", async () => {
 
   expect(await admitInstance.probe(payload, ports)).toEqual({ answer: "not" });
 });
+
+test("a process that hangs and is not ready any more is given up, not asked for ever", async () => {
+  const { world, payload, ports } = await anAdmission();
+  world.instances.processes.clear();
+  await expect(admitInstance.probe(payload, ports)).rejects.toMatchObject({ code: "instance_unreachable" });
+
+  await world.kube.patchStatus(POD, { status: { conditions: [{ type: "Ready", status: "False" }] } });
+
+  expect(await admitInstance.probe(payload, ports)).toEqual({ answer: "not" });
+  expect(await admitInstance.act(payload, ports)).toEqual({ state: "superseded", code: "pod_not_ready" });
+});

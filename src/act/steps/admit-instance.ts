@@ -29,8 +29,13 @@ export const admitInstance: StepKind<AdmitInstance> = {
     return isOutcome(answer) ? answer : done("admitted", { bootId: answer.bootId });
   },
 
-  /** The process keeps which step admitted it, and the boot id says which process that is. One without the protocol was told nothing. */
-  async probe({ process }, { driver, step }) {
+  /**
+   * The process keeps which step admitted it, and the boot id says which process that is. One without the protocol was told nothing. One that is not fit any
+   * more is not asked: it might never answer, and `act` says why it is not admitted.
+   */
+  async probe(payload, { kube, driver, step }) {
+    const { process } = payload;
+    if ((await unfit(payload, kube)) !== undefined) return NOT_HAPPENED;
     const identity = await driver.identity(process.target);
     if (identity === null || identity.admittedBy !== step.id) return NOT_HAPPENED;
     if (process.target.bootId !== null && identity.bootId !== process.target.bootId) return NOT_HAPPENED;
