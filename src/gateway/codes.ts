@@ -1,6 +1,10 @@
 /** What the gateway itself answers: one registry of codes, statuses and sentences. The code goes out in the header `relevo-rejected`. */
+import { HEADERS } from "../model/membership.ts";
+import { LIMITS } from "./limits.ts";
+
 export const REJECTIONS = {
   no_route: { status: 404, sentence: "no route is known for this host" },
+  not_ready: { status: 503, sentence: "the gateway does not know any route yet" },
   queue_full: { status: 503, sentence: "no instance can take the request now and too many wait already" },
   queue_timeout: { status: 503, sentence: "no instance could take the request within the time that requests may wait" },
   displaced: { status: 503, sentence: "a more urgent request took the place of this one in the queue" },
@@ -26,3 +30,12 @@ export const REJECTIONS = {
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly sentence: string }>>;
 
 export type RejectionCode = keyof typeof REJECTIONS;
+
+/** The whole answer for a rejection: flat headers and a body that says the same to people. */
+export function rejectionAnswer(code: RejectionCode): { readonly status: number; readonly headers: string[]; readonly body: Buffer } {
+  const { status, sentence } = REJECTIONS[code];
+  const body = Buffer.from(`${JSON.stringify({ error: { code, message: sentence } })}\n`);
+  const headers = [HEADERS.rejected, code, "content-type", "application/json", "content-length", String(body.length)];
+  if (status === 503) headers.push("retry-after", String(LIMITS.retryAfterS));
+  return { status, headers, body };
+}

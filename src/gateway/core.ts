@@ -13,8 +13,9 @@ import type { Exchange } from "./exchange.ts";
 import { hostName } from "./headers.ts";
 import { Ledger } from "./ledger.ts";
 import { LIMITS } from "./limits.ts";
+import { Lobby } from "./lobby.ts";
 import { Membership, type MemberState, type MembershipEffect, type MembershipEvent, type RouteState } from "./membership.ts";
-import { WaitingRoom } from "./queue.ts";
+import { laneOf, WaitingRoom } from "./queue.ts";
 import type { Tokens } from "./tokens.ts";
 import { drop, Upstream } from "./upstream.ts";
 
@@ -61,6 +62,7 @@ export class GatewayCore {
   readonly ledger = new Ledger();
   readonly waiting = new WaitingRoom(LIMITS.queuedRequests);
   readonly membership: Membership;
+  readonly lobby: Lobby;
   readonly faults: FaultCounts = { unrouted: 0, malformed: 0, refusedGenerations: 0 };
   /** True once the gateway was asked to stop: connections are told to end after their answer. */
   stopping = false;
@@ -77,6 +79,7 @@ export class GatewayCore {
     this.ids = ports.ids;
     this.tokens = ports.tokens;
     this.log = ports.log;
+    this.lobby = new Lobby(ports.clock);
     this.membership = new Membership(ports.clock.monotonic());
   }
 
@@ -122,6 +125,7 @@ export class GatewayCore {
         this.#byHost.clear();
         this.log.info({ route: effect.route.route, generation: effect.generation }, "generation applied");
         this.#reportSoon();
+        this.lobby.open();
         break;
       case "refused":
         this.faults.refusedGenerations += 1;
@@ -133,6 +137,7 @@ export class GatewayCore {
         break;
       case "route_removed":
         this.#byHost.clear();
+        this.ledger.forget(effect.route.route);
         break;
       case "member_added":
         for (const listener of this.#listeners) listener.memberAdded(effect.member);
@@ -153,6 +158,7 @@ export class GatewayCore {
           },
           "a member's health changed",
         );
+        this.#serveTied(effect.member);
         this.#reportSoon();
         break;
       case "check_now":
@@ -190,6 +196,11 @@ export class GatewayCore {
   }
 
   // ---- routes
+
+  /** True while no route is known at all: a replica that just started cannot tell an unknown host from a known one. */
+  get knowsNothing(): boolean {
+    return this.membership.routes.size === 0;
+  }
 
   /**
    * The route for a `Host`: one that lists it, else one whose name is its first label, else the only one there is; undefined otherwise.
@@ -278,6 +289,15 @@ export class GatewayCore {
       if (waiter === undefined) return;
       const member = chooseMember(route, now, []);
       if (member === undefined) return;
+      (waiter as Exchange).leaveQueueFor(member);
+    }
+  }
+
+  /** Those that may go to this member only, now that its first check has an outcome; a bad one is theirs to find out. */
+  #serveTied(member: MemberState): void {
+    if (this.waiting.size === 0) return;
+    const lane = laneOf(member);
+    for (let waiter = this.waiting.first(lane); waiter !== undefined; waiter = this.waiting.first(lane)) {
       (waiter as Exchange).leaveQueueFor(member);
     }
   }

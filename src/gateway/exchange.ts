@@ -11,15 +11,15 @@ import type { Dispatcher } from "undici";
 import { HEADERS, type Priority } from "../model/membership.ts";
 import { Attempt, type Failure } from "./attempt.ts";
 import { chooseMember } from "./balancer.ts";
-import { REJECTIONS, type RejectionCode } from "./codes.ts";
+import { type RejectionCode, rejectionAnswer } from "./codes.ts";
 import type { GatewayCore } from "./core.ts";
 import { Limit } from "./deadlines.ts";
 import { answerHeaders, firstValue, isIdempotent, type RequestHead } from "./headers.ts";
 import type { Obligation, Outcome, RouteLedger } from "./ledger.ts";
 import { LIMITS } from "./limits.ts";
 import type { MemberState, RouteState } from "./membership.ts";
-import type { Waiter } from "./queue.ts";
-import { cookieValue, parseSessionHeader, type TokenClaims } from "./tokens.ts";
+import { laneOf, type Waiter } from "./queue.ts";
+import { SessionTie, tokenOf } from "./session.ts";
 
 /** Nothing, held whole so that it can be sent again, or streamed once. */
 export type RequestBody = Buffer | null | "stream";
@@ -31,7 +31,7 @@ export abstract class Exchange implements Obligation, Waiter {
   heldBy: MemberState | null = null;
   upgraded = false;
   readonly ledger: RouteLedger;
-  readonly queueRoute: string;
+  queueRoute: string;
   readonly priority: Priority;
   queueUntil = 0;
 
@@ -51,10 +51,7 @@ export abstract class Exchange implements Obligation, Waiter {
   #queuedAt = 0;
   #queuedMs = 0;
   #bodyTouched = false;
-  #claims: TokenClaims | null = null;
-  #sessionEnds = false;
-  #opened: string | null = null;
-  #openedTtlMs = 0;
+  #tie: SessionTie | null = null;
   #limit: Limit | null = null;
   #headSent = false;
   /** Of an answer that is held until it is whole. */
@@ -95,6 +92,11 @@ export abstract class Exchange implements Obligation, Waiter {
   protected abstract breakUpgraded(): void;
   protected abstract takeUpgrade(member: MemberState, status: number, headers: string[], socket: Duplex): void;
 
+  /** It may go to one instance only. */
+  get #bound(): boolean {
+    return this.#tie?.binds === true;
+  }
+
   get ended(): boolean {
     return this.obligationState === "ended";
   }
@@ -106,22 +108,19 @@ export abstract class Exchange implements Obligation, Waiter {
 
   /** Looks for a member; the body, if it is to be held, is there. */
   begin(): void {
-    const cookie = this.head.cookie;
-    const token = this.head.token ?? (cookie?.includes(HEADERS.token) === true ? cookieValue(cookie, HEADERS.token) : undefined);
-    if (token === undefined || token === "") this.#seek();
+    const token = tokenOf(this.head);
+    if (token === undefined) this.#seek();
     else this.#follow(token);
   }
 
   #follow(token: string): void {
-    const verdict = this.core.tokens.verify(token, this.core.clock.now());
-    if ("fault" in verdict) return this.reject(verdict.fault);
-    const { claims } = verdict;
-    if (claims.route !== this.route.route) return this.reject("token_other_route");
-    const member = this.core.membership.find(claims.route, claims.instance, claims.incarnation);
-    if (member === undefined || member.gone) return this.reject("session_lost");
-    this.#claims = claims;
-    this.core.ledger.touchSession(claims.session, member, claims.ttlMs, this.core.clock.monotonic());
-    this.#try(member);
+    this.#tie = new SessionTie(this.core);
+    const member = this.#tie.follow(token, this.route.route);
+    if (typeof member === "string") return this.reject(member);
+    if (member.health !== "unknown") return this.#try(member);
+    // Not even a session's instance gets traffic from a replica that has not seen it answer (I11).
+    this.queueRoute = laneOf(member);
+    this.#wait();
   }
 
   #seek(): void {
@@ -195,7 +194,7 @@ export abstract class Exchange implements Obligation, Waiter {
 
   /** The last try, and whatever may not be repeated, is bounded by the gateway's own limit only. */
   #startLimit(): void {
-    const short = this.#repeatable() && this.#claims === null && this.#tries - this.#notTaken < this.route.policy.tries;
+    const short = this.#repeatable() && !this.#bound && this.#tries - this.#notTaken < this.route.policy.tries;
     this.#limit ??= new Limit(() => this.#limitReached());
     this.core.deadlines(short ? this.route.policy.perTryTimeoutMs : LIMITS.answerHeadMs).start(this.#limit);
   }
@@ -244,34 +243,11 @@ export abstract class Exchange implements Obligation, Waiter {
     if (this.#tries > 1) headers.push(HEADERS.retried, String(this.#tries - 1));
     if (this.#queuedMs > 0) headers.push(HEADERS.queued, String(Math.ceil(this.#queuedMs)));
     const session = given[HEADERS.session];
-    if (session !== undefined && member !== null) this.#session(String(session), member, headers);
-    return headers;
-  }
-
-  #session(value: string, member: MemberState, headers: string[]): void {
-    const wish = parseSessionHeader(value);
-    if (wish === undefined) {
-      this.core.log.warn(
-        { route: this.route.route, instance: member.instance, value },
-        "an instance's relevo-session header is not understood",
-      );
-    } else if (wish.action === "end") {
-      this.#sessionEnds = true;
-      headers.push("set-cookie", `${HEADERS.token}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax`);
-    } else {
-      this.#opened = this.core.ids.next("session");
-      this.#openedTtlMs = wish.ttlMs;
-      this.core.ledger.touchSession(this.#opened, member, wish.ttlMs, this.core.clock.monotonic());
-      const token = this.core.tokens.sign({
-        route: member.route,
-        instance: member.instance,
-        incarnation: member.incarnation,
-        session: this.#opened,
-        ttlMs: wish.ttlMs,
-        expiresAt: this.core.clock.now() + LIMITS.tokenLifeMs,
-      });
-      headers.push(HEADERS.token, token, "set-cookie", `${HEADERS.token}=${token}; Path=/; HttpOnly; SameSite=Lax`);
+    if (session !== undefined && member !== null) {
+      this.#tie ??= new SessionTie(this.core);
+      this.#tie.answered(String(session), member, headers);
     }
+    return headers;
   }
 
   #releaseHead(): void {
@@ -316,8 +292,7 @@ export abstract class Exchange implements Obligation, Waiter {
     } else {
       this.sendEnd(trailers);
     }
-    this.#closeSession();
-    const member = this.core.ledger.release(this);
+    const member = this.#release();
     this.attempt = null;
     this.#stopLimits();
     if (member !== null) this.core.giveBack(this, member, attempt.client, this.bodyIsOver());
@@ -325,15 +300,10 @@ export abstract class Exchange implements Obligation, Waiter {
     if (member !== null) this.core.memberReleased(member);
   }
 
-  #closeSession(): void {
-    const now = this.core.clock.monotonic();
-    const claims = this.#claims;
-    const member = this.heldBy;
-    if (member === null) return;
-    if (this.#opened !== null) this.core.ledger.touchSession(this.#opened, member, this.#openedTtlMs, now);
-    if (claims === null) return;
-    if (this.#sessionEnds) this.core.ledger.endSession(claims.session);
-    else this.core.ledger.touchSession(claims.session, member, claims.ttlMs, now);
+  /** The member lets go of it. */
+  #release(): MemberState | null {
+    if (this.heldBy !== null) this.#tie?.settle(this.heldBy);
+    return this.core.ledger.release(this);
   }
 
   attemptFailed(attempt: Attempt, failure: Failure): void {
@@ -356,20 +326,20 @@ export abstract class Exchange implements Obligation, Waiter {
     if (this.#headSent) return this.#cut(`upstream_${failure.reason}`);
     if (failure.kind === "not_taken") this.#notTaken += 1;
     if (!this.#mayRepeat(failure, member)) return this.reject(this.#rejectionOf(failure));
-    if (this.#claims !== null) return this.#try(member);
+    if (this.#bound) return this.#try(member);
     this.#tried = [...this.#tried, member];
     this.#seek();
   }
 
   #mayRepeat(failure: Failure, member: MemberState): boolean {
-    if (this.#claims !== null && (failure.kind === "not_taken" || member.gone)) return false;
+    if (this.#bound && (failure.kind === "not_taken" || member.gone)) return false;
     if (this.body === "stream" && this.#bodyTouched) return false;
     if (failure.kind === "not_taken") return this.#notTaken < LIMITS.notTakenTries;
     return this.#repeatable() && this.#tries - this.#notTaken < this.route.policy.tries;
   }
 
   #rejectionOf(failure: Failure): RejectionCode {
-    if (this.#claims !== null && failure.kind === "not_taken") return "session_unreachable";
+    if (this.#bound && failure.kind === "not_taken") return "session_unreachable";
     if (failure.kind === "not_taken") return failure.reason === "not_taken" ? "not_taken" : "connect_failed";
     if (failure.reason === "timeout") return "answer_timeout";
     if (failure.reason === "member_gone") return "instance_cut";
@@ -393,8 +363,7 @@ export abstract class Exchange implements Obligation, Waiter {
     if (this.ended) return;
     const attempt = this.attempt;
     this.attempt = null;
-    this.#closeSession();
-    const member = this.core.ledger.release(this);
+    const member = this.#release();
     if (attempt !== null) this.core.discard(this, attempt.member, attempt.client);
     this.#end(outcome, code);
     if (member !== null) this.core.memberReleased(member);
@@ -411,7 +380,7 @@ export abstract class Exchange implements Obligation, Waiter {
     if (attempt === null || this.ended) return;
     if (this.upgraded) return this.breakUpgraded();
     attempt.abort();
-    if (this.#claims !== null && !this.#headSent) {
+    if (this.#bound && !this.#headSent) {
       this.#letGo(attempt);
       this.reject("session_lost");
     } else {
@@ -434,8 +403,7 @@ export abstract class Exchange implements Obligation, Waiter {
 
   #letGo(attempt: Attempt): void {
     this.attempt = null;
-    this.#closeSession();
-    this.core.ledger.release(this);
+    this.#release();
     this.core.discard(this, attempt.member, attempt.client);
   }
 
@@ -455,10 +423,7 @@ export abstract class Exchange implements Obligation, Waiter {
 
   /** An explicit error of the gateway itself. */
   protected reject(code: RejectionCode): void {
-    const { status, sentence } = REJECTIONS[code];
-    const body = Buffer.from(`${JSON.stringify({ error: { code, message: sentence } })}\n`);
-    const headers = [HEADERS.rejected, code, "content-type", "application/json", "content-length", String(body.length)];
-    if (status === 503) headers.push("retry-after", String(LIMITS.retryAfterS));
+    const { status, headers, body } = rejectionAnswer(code);
     if (this.#tries > 1) headers.push(HEADERS.retried, String(this.#tries - 1));
     if (this.#queuedMs > 0) headers.push(HEADERS.queued, String(Math.ceil(this.#queuedMs)));
     this.#end("rejected", code);

@@ -53,6 +53,12 @@ export class Ledger {
     return ledger;
   }
 
+  /** Of a route that is gone; what still runs keeps its counts until then. */
+  forget(route: string): void {
+    const counts = this.#routes.get(route)?.counts;
+    if (counts !== undefined && counts.inFlight + counts.queued === 0) this.#routes.delete(route);
+  }
+
   routes(): Iterable<RouteLedger> {
     return this.#routes.values();
   }
@@ -135,7 +141,7 @@ export class Ledger {
     return session.member;
   }
 
-  /** Closes what was not used for its TTL; returns the members that had some. `inUse` sessions go on. */
+  /** Closes what was not used for its TTL; returns the members that had some. */
   expireSessions(at: number): readonly MemberState[] {
     const members: MemberState[] = [];
     for (const session of this.#sessions.values()) {

@@ -30,6 +30,9 @@ export const LIMITS = {
   answerHeadMs: 900_000,
   /** Requests that wait, over all routes; a more urgent one displaces the last of the least urgent. */
   queuedRequests: 10_000,
+  /** Requests that come before any route is known, and how long they wait. */
+  lobbyRequests: 1_000,
+  lobbyMs: 5_000,
   /** How often waiting requests and sessions are looked through for what has expired. */
   queueSweepMs: 25,
   sessionSweepMs: 250,

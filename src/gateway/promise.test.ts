@@ -99,3 +99,16 @@ test("what waits too long, or finds no place to wait, gets 503 with Retry-After"
   expect(await waits).toMatchObject({ status: 503, headers: { "retry-after": "1", "relevo-rejected": "queue_timeout" } });
   expect(counts(gateway)).toEqual({ accepted: 2, completed: 0, inFlight: 0, queued: 0, rejected: 2, cut: 0, retried: 0 });
 });
+
+test("a gateway that just started makes requests wait for its first membership instead of knowing no route", async () => {
+  const one = await startInstance("orders-1", (_, response) => response.end("one"));
+  const gateway = await startTestGateway();
+  const answer = send(gateway);
+  const session = send(gateway, { headers: { connection: "Upgrade", upgrade: "websocket" } });
+  await until("both came", () => gateway.core.lobby.size === 2);
+
+  gateway.apply(membershipLine([{ members: [one.member()] }]));
+
+  expect(await answer).toMatchObject({ status: 200, body: "one" });
+  expect((await session).headers["relevo-instance"]).toBe("orders-1");
+});

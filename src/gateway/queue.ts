@@ -4,7 +4,13 @@
  */
 import { PRIORITIES, type Priority } from "../model/membership.ts";
 
+/** Where those wait that may go to one member only. */
+export function laneOf(member: { readonly route: string; readonly instance: string; readonly incarnation: number }): string {
+  return `${member.route} ${member.instance} ${member.incarnation}`;
+}
+
 export interface Waiter {
+  /** A route's name, or a member's lane. */
   readonly queueRoute: string;
   readonly priority: Priority;
   /** Monotonic ms. */
@@ -42,7 +48,10 @@ export class WaitingRoom {
   }
 
   leave(waiter: Waiter): void {
-    if (this.#places(waiter).delete(waiter)) this.#size -= 1;
+    const lane = this.#lanes.get(waiter.queueRoute);
+    if (lane === undefined || !lane.some((places) => places.delete(waiter))) return;
+    this.#size -= 1;
+    if (lane.every((places) => places.size === 0)) this.#lanes.delete(waiter.queueRoute);
   }
 
   /** The next of a route, without taking it away. */

@@ -3,21 +3,24 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { HEADERS } from "../model/membership.ts";
-import { REJECTIONS, type RejectionCode } from "./codes.ts";
+import { rejectionAnswer } from "./codes.ts";
 import type { GatewayCore } from "./core.ts";
 import { H1Exchange } from "./exchange-h1.ts";
-import { readRequestHead } from "./headers.ts";
+import { readRequestHead, type RequestHead } from "./headers.ts";
 import { LIMITS } from "./limits.ts";
+import type { RouteState } from "./membership.ts";
 import { UpgradeExchange } from "./upgrade.ts";
 
 const CONNECTION = Symbol("connection");
 
 interface Connection {
+  /** The client's; asking the socket each time costs. */
+  readonly address: string;
   /** The newest; earlier ones that are not over (pipelining) stand in `earlier`. */
   current: H1Exchange | null;
   earlier: Set<H1Exchange> | null;
   requests: number;
-  /** Of the sweep: how many requests it saw last time, and since when (monotonic ms). */
+  /** Of the sweep: what it saw last time, and since when (monotonic ms). */
   seen: number;
   idleSince: number;
 }
@@ -59,7 +62,14 @@ export class H1Front {
   }
 
   accept(socket: Socket): void {
-    const connection: Connection = { current: null, earlier: null, requests: 0, seen: 0, idleSince: this.#core.clock.monotonic() };
+    const connection: Connection = {
+      address: socket.remoteAddress ?? "",
+      current: null,
+      earlier: null,
+      requests: 0,
+      seen: 0,
+      idleSince: this.#core.clock.monotonic(),
+    };
     (socket as ClientSocket)[CONNECTION] = connection;
     this.#sockets.add(socket);
     socket.on("close", () => {
@@ -70,41 +80,57 @@ export class H1Front {
     this.server.emit("connection", socket);
   }
 
-  #request(request: IncomingMessage, response: ServerResponse): void {
-    const socket = request.socket as ClientSocket;
-    const connection = socket[CONNECTION];
-    const head = readRequestHead(request.rawHeaders, socket.remoteAddress ?? "");
-    const route = this.#core.routeFor(head.host);
-    const path = pathOf(request.url ?? "/");
-    if (route === undefined || path === undefined || connection === undefined) {
-      if (route === undefined) this.#core.faults.unrouted += 1;
-      else this.#core.faults.malformed += 1;
-      return refuse(response, route === undefined ? "no_route" : "bad_request");
+  #request(request: IncomingMessage, response: ServerResponse, waited = false): void {
+    const connection = (request.socket as ClientSocket)[CONNECTION];
+    const found = connection === undefined ? "bad_request" : this.#read(request, connection.address);
+    if (typeof found === "string" || connection === undefined) {
+      const again = () => this.#request(request, response, true);
+      return this.#turnAway(typeof found === "string" ? found : "bad_request", request.socket, response, waited, again);
     }
-    const exchange = new H1Exchange(this.#core, route, request, response, path, head);
+    this.#begin(connection, new H1Exchange(this.#core, found.route, request, response, found.path, found.head));
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, first: Buffer): void {
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket as Socket);
+    response.on("finish", () => socket.end());
+    this.#beginUpgrade(request, response, socket, first, false);
+  }
+
+  #beginUpgrade(request: IncomingMessage, response: ServerResponse, socket: Duplex, first: Buffer, waited: boolean): void {
+    const connection = (socket as ClientSocket)[CONNECTION];
+    const found = connection === undefined ? "bad_request" : this.#read(request, connection.address);
+    if (typeof found === "string" || connection === undefined) {
+      const again = () => this.#beginUpgrade(request, response, socket, first, true);
+      return this.#turnAway(typeof found === "string" ? found : "bad_request", socket, response, waited, again);
+    }
+    this.#begin(connection, new UpgradeExchange(this.#core, found.route, request, response, found.path, found.head, socket, first));
+  }
+
+  #read(request: IncomingMessage, address: string): { route: RouteState; path: string; head: RequestHead } | "no_route" | "bad_request" {
+    const head = readRequestHead(request.rawHeaders, address);
+    const route = this.#core.routeFor(head.host);
+    if (route === undefined) return "no_route";
+    const path = pathOf(request.url ?? "/");
+    return path === undefined ? "bad_request" : { route, path, head };
+  }
+
+  #begin(connection: Connection, exchange: H1Exchange): void {
     if (connection.current !== null && !connection.current.ended) this.#keepEarlier(connection, connection.current);
     connection.current = exchange;
     connection.requests += 1;
     exchange.start();
   }
 
-  #upgrade(request: IncomingMessage, socket: Duplex, first: Buffer): void {
-    const connection = (socket as ClientSocket)[CONNECTION];
-    const response = new ServerResponse(request);
-    response.shouldKeepAlive = false;
-    response.assignSocket(socket as Socket);
-    response.on("finish", () => socket.end());
-    const head = readRequestHead(request.rawHeaders, request.socket.remoteAddress ?? "");
-    const route = this.#core.routeFor(head.host);
-    const path = pathOf(request.url ?? "/");
-    if (route === undefined || path === undefined || connection === undefined) {
-      this.#core.faults.unrouted += 1;
-      return refuse(response, route === undefined ? "no_route" : "bad_request");
-    }
-    const exchange = new UpgradeExchange(this.#core, route, request, response, path, head, socket, first);
-    connection.current = exchange;
-    connection.requests += 1;
-    exchange.start();
+  #turnAway(code: "no_route" | "bad_request", socket: Duplex, response: ServerResponse, waited: boolean, again: () => void): void {
+    if (socket.destroyed) return;
+    const notReady = code === "no_route" && this.#core.knowsNothing;
+    if (notReady && !waited && this.#core.lobby.wait(again)) return;
+    if (code === "no_route") this.#core.faults.unrouted += 1;
+    else this.#core.faults.malformed += 1;
+    const { status, headers, body } = rejectionAnswer(notReady ? "not_ready" : code);
+    response.writeHead(status, headers).end(body);
   }
 
   #keepEarlier(connection: Connection, exchange: H1Exchange): void {
@@ -131,10 +157,13 @@ export class H1Front {
     for (const socket of this.#sockets) {
       const connection = socket[CONNECTION];
       if (connection === undefined) continue;
-      if (connection.seen !== connection.requests || busy(socket)) {
-        connection.seen = connection.requests;
+      // Whoever still takes what it was sent last is not idle, as long as it takes it.
+      const { writableLength } = socket;
+      const seen = connection.requests * 2 ** 24 + writableLength;
+      if (connection.seen !== seen || busy(socket)) {
+        connection.seen = seen;
         connection.idleSince = now;
-      } else if (now - connection.idleSince >= idleMs) {
+      } else if (now - connection.idleSince >= (writableLength > 0 ? LIMITS.slowReaderMs : idleMs)) {
         socket.destroy();
       }
     }
@@ -169,18 +198,4 @@ function busy(socket: ClientSocket): boolean {
   if (connection.current !== null && !connection.current.ended) return true;
   for (const exchange of connection.earlier ?? []) if (!exchange.ended) return true;
   return false;
-}
-
-function refuse(response: ServerResponse, code: RejectionCode): void {
-  const { status, sentence } = REJECTIONS[code];
-  const body = `${JSON.stringify({ error: { code, message: sentence } })}\n`;
-  response.writeHead(status, [
-    HEADERS.rejected,
-    code,
-    "content-type",
-    "application/json",
-    "content-length",
-    String(Buffer.byteLength(body)),
-  ]);
-  response.end(body);
 }

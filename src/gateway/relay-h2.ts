@@ -2,11 +2,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { constants, createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import { HEADERS } from "../model/membership.ts";
-import { REJECTIONS, type RejectionCode } from "./codes.ts";
+import { rejectionAnswer } from "./codes.ts";
 import type { GatewayCore } from "./core.ts";
 import { H2Exchange } from "./exchange-h2.ts";
-import { readRequestHead } from "./headers.ts";
+import { flatToObject, readRequestHead } from "./headers.ts";
 import { LIMITS } from "./limits.ts";
 
 /** Accepts connections that began with HTTP/2's preface. */
@@ -39,6 +38,11 @@ export class H2Front {
   #request(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, raw: readonly string[]): void {
     stream.on("error", () => undefined); // `close` follows and ends the exchange
     this.#countStream(stream);
+    this.#begin(stream, headers, raw, false);
+  }
+
+  #begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, raw: readonly string[], waited: boolean): void {
+    if (stream.destroyed || stream.closed) return;
     const pseudo = (name: string) => {
       const value = headers[name];
       return typeof value === "string" ? value : undefined;
@@ -48,9 +52,14 @@ export class H2Front {
     const method = pseudo(":method") ?? "GET";
     const path = pseudo(":path");
     if (route === undefined || path === undefined || !path.startsWith("/") || method === "CONNECT") {
+      const notReady = route === undefined && this.#core.knowsNothing;
+      if (notReady && !waited && this.#core.lobby.wait(() => this.#begin(stream, headers, raw, true))) return;
       if (route === undefined) this.#core.faults.unrouted += 1;
       else this.#core.faults.malformed += 1;
-      return refuse(stream, route === undefined ? "no_route" : "bad_request");
+      const answer = rejectionAnswer(notReady ? "not_ready" : route === undefined ? "no_route" : "bad_request");
+      stream.respond({ ":status": answer.status, ...flatToObject(answer.headers) });
+      stream.end(answer.body);
+      return;
     }
     new H2Exchange(this.#core, route, stream, method, path, head).start(!stream.endAfterHeaders);
   }
@@ -89,11 +98,4 @@ export class H2Front {
   destroyAll(): void {
     for (const session of this.#sessions.keys()) session.destroy();
   }
-}
-
-function refuse(stream: ServerHttp2Stream, code: RejectionCode): void {
-  if (stream.destroyed || stream.closed) return;
-  const { status, sentence } = REJECTIONS[code];
-  stream.respond({ ":status": status, [HEADERS.rejected]: code, "content-type": "application/json" });
-  stream.end(`${JSON.stringify({ error: { code, message: sentence } })}\n`);
 }

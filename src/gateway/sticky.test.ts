@@ -115,3 +115,25 @@ test("a forged, an expired, a malformed and a misplaced token are each refused w
     expect([answer.headers["relevo-rejected"], Math.floor(answer.status / 100)]).toEqual([code, 4]);
   }
 });
+
+test("a follow-up that reaches a replica before its first check of the instance waits for it (I11)", async () => {
+  const { one } = await twoOf();
+  const old = await startTestGateway();
+  old.apply(membershipLine([{ members: [one.member()] }]));
+  await untilReady(old);
+  const token = String((await send(old, { path: "/begin" })).headers["relevo-token"]);
+  const fresh = await startTestGateway();
+  let check = () => {};
+  one.holdHealth((answer) => {
+    check = answer;
+  });
+  fresh.apply(membershipLine([{ members: [one.member()] }]));
+
+  const answer = send(fresh, { path: "/step", headers: { "relevo-token": token } });
+  await until("it waits", () => fresh.core.ledger.of("orders").counts.queued === 1);
+  expect(one.seen.map((request) => request.url)).toEqual(["/begin"]);
+  check();
+
+  expect((await answer).headers["relevo-instance"]).toBe("orders-1");
+  expect(fresh.core.ledger.of("orders").counts).toMatchObject({ accepted: 1, completed: 1, queued: 0 });
+});

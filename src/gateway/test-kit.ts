@@ -73,6 +73,8 @@ export interface TestInstance {
   member(given?: Partial<Member>): Member;
   /** Health from now on. */
   healthy: boolean;
+  /** Health checks get no answer of their own from now on; each is handed to the test. */
+  holdHealth(held: (answer: () => void) => void): void;
   /** Ends it as SIGKILL would: all connections reset, the port refused. */
   kill(): Promise<void>;
 }
@@ -86,7 +88,9 @@ export async function startInstance(
 ): Promise<TestInstance> {
   const sockets = new Set<Socket>();
   const seen: TestInstance["seen"] = [];
+  let held: ((answer: () => void) => void) | null = null;
   const server = createServer((request, response) => {
+    if (request.url === "/healthz" && held !== null) return held(() => void response.end());
     if (request.url === "/healthz") {
       response.writeHead(instance.healthy ? 200 : 503).end();
       return;
@@ -121,6 +125,9 @@ export async function startInstance(
     sockets,
     member: (given = {}) => memberOf(name, { port, ...given }),
     healthy: true,
+    holdHealth: (given) => {
+      held = given;
+    },
     kill,
   };
   onTestFinished(() => (server.listening ? kill() : undefined));
