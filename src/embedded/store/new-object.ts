@@ -71,7 +71,11 @@ export function nameFor(kind: KindSpec, draft: KubeObjectDraft, id: () => string
 }
 
 /** A body may leave out kind and apiVersion; what it names must be right. */
-export function checkAddress(kind: KindSpec, object: JsonObject): void {
+export function checkAddress(
+  kind: KindSpec,
+  object: JsonObject,
+  at?: { readonly name: string; readonly namespace?: string | undefined },
+): void {
   const expected = apiVersionOf(kind);
   if (object["apiVersion"] !== undefined && object["apiVersion"] !== "" && object["apiVersion"] !== expected) {
     throw badRequest(`the API version in the data (${String(object["apiVersion"])}) does not match the expected API version (${expected})`);
@@ -79,6 +83,17 @@ export function checkAddress(kind: KindSpec, object: JsonObject): void {
   if (object["kind"] !== undefined && object["kind"] !== "" && object["kind"] !== kind.kind) {
     throw badRequest(`the kind in the data (${String(object["kind"])}) does not match the expected kind (${kind.kind})`);
   }
+  const { name, namespace } = isJsonObject(object["metadata"]) ? object["metadata"] : {};
+  if (at !== undefined && isOther(name, at.name)) {
+    throw badRequest(`the name of the object (${String(name)}) does not match the name on the URL (${at.name})`);
+  }
+  if (at !== undefined && kind.namespaced && isOther(namespace, at.namespace)) {
+    throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+  }
+}
+
+function isOther(given: unknown, wanted: unknown): boolean {
+  return given !== undefined && given !== "" && given !== wanted;
 }
 
 /** What a written object says it was computed from. */

@@ -271,7 +271,7 @@ export class ObjectStore {
     const before = this.get(ref);
     const candidate = change(before);
     checkPreconditions(kind, before, identityOf(candidate));
-    checkAddress(kind, candidate);
+    checkAddress(kind, candidate, ref);
     const after = nextState(kind, before, candidate, options.part, options.managedFields);
     if (after === before) return before;
     this.#validateChange(kind, before, after);
@@ -282,9 +282,6 @@ export class ObjectStore {
 
   /** PUT: the object's `metadata.resourceVersion` and `metadata.uid`, when given, are preconditions. */
   replace(ref: ObjectRef, object: KubeObjectDraft, options: WriteOptions = {}): KubeObject {
-    const { name } = object.metadata;
-    if (name !== undefined && name !== ref.name)
-      throw badRequest(`the name of the object (${name}) does not match the name on the URL (${ref.name})`);
     return this.modify(ref, () => object, options);
   }
 
