@@ -49,7 +49,7 @@ test("a lost reply is replayed exactly: the process is admitted once (D13)", asy
 
   await expect(admitInstance.act(payload, { ...ports, driver })).rejects.toThrow("lost");
   expect(await admitInstance.act(payload, { ...ports, driver })).toEqual(ADMITTED);
-  expect(world.instances.processes.get(HOST)?.performed).toEqual([`admit ${STEP.id}`]);
+  expect(world.instances.processes.get(HOST)?.performed).toEqual([`prepare ${STEP.id}/prepare`, `admit ${STEP.id}`]);
 });
 
 test("another process behind the same address is not admitted (D13)", async () => {
@@ -182,4 +182,13 @@ test("a process that hangs and is not ready any more is given up, not asked for 
 
   expect(await admitInstance.probe(payload, ports)).toEqual({ answer: "not" });
   expect(await admitInstance.act(payload, ports)).toEqual({ state: "superseded", code: "pod_not_ready" });
+});
+
+test("a process that is prepared and not well is not admitted (I11)", async () => {
+  const { world, payload, ports } = await anAdmission();
+  const process = world.instances.boot(HOST, "boot-1");
+  process.isWell = false;
+
+  expect(await admitInstance.act(payload, ports)).toEqual({ state: "superseded", code: "not_healthy" });
+  expect(process).toMatchObject({ admittedBy: null, performed: [`prepare ${STEP.id}/prepare`] });
 });

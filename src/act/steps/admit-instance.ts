@@ -1,4 +1,7 @@
-/** Lets exactly this process take work: the last look before it, at pod, node and process (D7, D13, I11). */
+/**
+ * Lets exactly this process take work: the last look before it, at pod, node and process (D7, D13, I11). The process is told to prepare first, under a key
+ * of its own; its health is asked after that, so that what it prepared is covered.
+ */
 import { z } from "zod";
 import { type KubeApi, KubeApiError, type KubeObject } from "../../kube/api.ts";
 import { NODE_CLAIMS, NODES } from "../../kube/resources.ts";
@@ -25,8 +28,15 @@ export const admitInstance: StepKind<AdmitInstance> = {
   async act(payload, ports) {
     const refusal = await unfit(payload, ports.kube);
     if (refusal !== undefined) return superseded(refusal);
-    const answer = await callProcess(payload.process, ports, null, (target, call) => ports.driver.admit(target, call));
-    return isOutcome(answer) ? answer : done("admitted", { bootId: answer.bootId });
+    const { driver, step } = ports;
+    const forPrepare = { ...ports, step: { id: `${step.id}/prepare` } };
+    const prepared = await callProcess(payload.process, forPrepare, null, (target, call) => driver.prepare(target, call));
+    if (isOutcome(prepared)) return prepared;
+    const process = { ...payload.process, target: { ...payload.process.target, bootId: prepared.bootId } };
+    const health = await driver.health(process.target);
+    if (!health.ok) return superseded("not_healthy");
+    const admitted = await callProcess(process, ports, null, (target, call) => driver.admit(target, call));
+    return isOutcome(admitted) ? admitted : done("admitted", { bootId: admitted.bootId });
   },
 
   /**

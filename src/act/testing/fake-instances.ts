@@ -1,5 +1,5 @@
 /** Processes that speak the instance protocol, without processes: the states and refusals of `relevo/v1`, one process per host. */
-import type { CallOutcome, InstanceCall, InstanceDriver, InstanceTarget } from "../../drivers/port.ts";
+import type { CallOutcome, InstanceCall, InstanceDriver, InstanceHealth, InstanceTarget } from "../../drivers/port.ts";
 import type { Instant } from "../../kernel/clock.ts";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { Identity } from "../../model/protocol.ts";
@@ -8,6 +8,7 @@ export interface FakeProcess {
   bootId: string;
   state: Identity["state"];
   admittedBy: string | null;
+  isWell: boolean;
   deadline: Instant | null;
   readonly answers: Map<string, string>;
   /** Calls that had an effect, in order: a replayed one has none. */
@@ -18,7 +19,15 @@ export class FakeInstances implements InstanceDriver {
   readonly processes = new Map<string, FakeProcess>();
 
   boot(host: string, bootId: string): FakeProcess {
-    const process: FakeProcess = { bootId, state: "ready", admittedBy: null, deadline: null, answers: new Map(), performed: [] };
+    const process: FakeProcess = {
+      bootId,
+      state: "ready",
+      admittedBy: null,
+      isWell: true,
+      deadline: null,
+      answers: new Map(),
+      performed: [],
+    };
     this.processes.set(host, process);
     return process;
   }
@@ -29,8 +38,9 @@ export class FakeInstances implements InstanceDriver {
     return { protocol: "relevo/v1", instance: target.host, bootId, state, admittedBy };
   }
 
-  async health(target: InstanceTarget) {
-    return { ok: true, bootId: this.#at(target).bootId, reason: null };
+  async health(target: InstanceTarget): Promise<InstanceHealth> {
+    const { bootId, isWell } = this.#at(target);
+    return { ok: isWell, bootId, reason: isWell ? null : "unwell" };
   }
 
   async obligations(target: InstanceTarget) {
@@ -38,7 +48,10 @@ export class FakeInstances implements InstanceDriver {
   }
 
   prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
-    return this.#call("prepare", target, call, () => {});
+    return this.#call("prepare", target, call, (process) => {
+      if (process.state === "draining" || process.state === "closed") throw refusal("wrong_state");
+      if (process.state === "starting") process.state = "ready";
+    });
   }
 
   admit(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
