@@ -160,6 +160,14 @@ class HttpKubeApi implements KubeApi {
 
   async #send(call: Call, signal?: AbortSignal): Promise<Dispatcher.ResponseData> {
     const { token, authorize, requestTimeoutMs = REQUEST_TIMEOUT_MS, watchSilenceMs = WATCH_SILENCE_MS } = this.#options;
+    const credentials = await authorize?.().catch((cause: unknown) => {
+      const found = cause instanceof Error ? cause.message : String(cause);
+      throw new RelevoError("kube_credentials", "the credentials for the API server could not be had", {
+        class: "retryable",
+        found,
+        cause,
+      });
+    });
     const response = await request(`${this.#base}${call.path}${queryText(call.query)}`, {
       method: call.method,
       dispatcher: this.#dispatcher,
@@ -169,7 +177,7 @@ class HttpKubeApi implements KubeApi {
         accept: "application/json",
         ...(call.body === undefined ? {} : { "content-type": call.contentType ?? "application/json" }),
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        ...(await authorize?.()),
+        ...credentials,
       },
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
       ...(signal === undefined ? {} : { signal }),

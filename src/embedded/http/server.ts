@@ -115,6 +115,8 @@ function guardFor(token: string | undefined, onLoopback: boolean): Guard {
 }
 
 async function serve(context: ApiContext, guard: Guard, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  // A client that has left: whatever was being written is for nobody, and nobody else must suffer.
+  response.on("error", () => response.destroy());
   guard(request);
   const [path = "/", search = ""] = (request.url ?? "/").split("?", 2);
   const exchange: Exchange = { method: request.method ?? "GET", path, query: new URLSearchParams(search), request, response };
