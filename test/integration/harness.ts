@@ -1,0 +1,343 @@
+/**
+ * A whole controller under a virtual clock: the production composition over the embedded cluster's own object store, controllers, scheduler and provisioner,
+ * SQLite in memory, modelled gateway replicas and modelled processes. Level of what is shown with it: simulated.
+ */
+import type { FastifyInstance } from "fastify";
+import { type ComposedController, composeController } from "../../src/cli/processes/controller.ts";
+import type { TestClusterOptions } from "../../src/embedded/testing.ts";
+import { countingIds, seededRandom } from "../../src/embedded/testing.ts";
+import { createSimulatedCluster, type SimulatedCluster } from "../../src/embedded/cluster.ts";
+import { SimulatedRuntime, DEFAULT_MODEL } from "../../src/embedded/nodes/simulated-runtime.ts";
+import { VirtualClock } from "../../src/kernel/virtual-clock.ts";
+import type { KubeObject, KubeObjectDraft } from "../../src/kube/api.ts";
+import { NODES, POOLS } from "../../src/kube/resources.ts";
+import type { Evidence } from "../../src/model/evidence.ts";
+import type { InstanceRecord } from "../../src/model/instance.ts";
+import type { StepRecord } from "../../src/model/step.ts";
+import { createServer } from "../../src/server/app.ts";
+import type { ControlPlane, PoolState } from "../../src/server/control-plane.ts";
+import { createLogger } from "../../src/server/log.ts";
+import { createMetrics } from "../../src/server/metrics.ts";
+import type { Store } from "../../src/store/port.ts";
+import { openStore } from "../../src/store/store.ts";
+import { ModelledGateway } from "./modelled-gateway.ts";
+import { ModelledInstances } from "./modelled-instances.ts";
+import { ObservedKube } from "./observed-kube.ts";
+
+const LIMIT_MS = 60_000;
+/** Conditions are looked at this often. */
+const LOOK_MS = 20;
+
+export interface HarnessOptions extends Pick<TestClusterOptions, "model" | "provisioner" | "seed"> {
+  /** 4 unless said otherwise, in two zones: node-a1, node-a2, node-b1, node-b2. None is added and none is disrupted by the provisioner itself. */
+  readonly nodes?: number;
+  readonly gateways?: number;
+  /** Stands between the controller and its store. */
+  readonly store?: (store: Store) => Store;
+}
+
+export class Harness {
+  readonly clock: VirtualClock;
+  readonly cluster: SimulatedCluster;
+  readonly runtime: SimulatedRuntime;
+  readonly instances: ModelledInstances;
+  readonly kube: ObservedKube;
+  readonly store: Store;
+  readonly http: FastifyInstance;
+  readonly gateways: readonly ModelledGateway[];
+  readonly log: readonly Readonly<Record<string, unknown>>[];
+  readonly metrics: ReturnType<typeof createMetrics>;
+  readonly #composed: ComposedController;
+
+  private constructor(parts: {
+    readonly clock: VirtualClock;
+    readonly cluster: SimulatedCluster;
+    readonly runtime: SimulatedRuntime;
+    readonly instances: ModelledInstances;
+    readonly kube: ObservedKube;
+    readonly store: Store;
+    readonly http: FastifyInstance;
+    readonly gateways: readonly ModelledGateway[];
+    readonly log: readonly Readonly<Record<string, unknown>>[];
+    readonly metrics: ReturnType<typeof createMetrics>;
+    readonly composed: ComposedController;
+  }) {
+    this.clock = parts.clock;
+    this.cluster = parts.cluster;
+    this.runtime = parts.runtime;
+    this.instances = parts.instances;
+    this.kube = parts.kube;
+    this.store = parts.store;
+    this.http = parts.http;
+    this.gateways = parts.gateways;
+    this.log = parts.log;
+    this.metrics = parts.metrics;
+    this.#composed = parts.composed;
+  }
+
+  static async start(options: HarnessOptions = {}): Promise<Harness> {
+    const clock = new VirtualClock();
+    const random = seededRandom(options.seed ?? 1);
+    const ids = countingIds();
+    const instances = new ModelledInstances();
+    const runtime = new SimulatedRuntime({
+      clock,
+      random,
+      bootMs: 10,
+      model: (start) => ({ ...DEFAULT_MODEL, ...options.model?.(start) }),
+      started: (container) => instances.started(container),
+      ended: (container) => instances.ended(container),
+    });
+    const nodes = options.nodes ?? 4;
+    const cluster = await createSimulatedCluster({
+      clock,
+      random,
+      ids,
+      runtime,
+      nodes,
+      provisioner: { maxNodes: nodes, disruptionIntervalMs: 86_400_000, consolidateAfterMs: 86_400_000, ...options.provisioner },
+    });
+    const areUp = (): boolean => cluster.provisioner.nodes().filter(({ isReady }) => isReady).length === nodes;
+    if (!(await clock.advanceUntil(areUp, LIMIT_MS))) throw new Error("the nodes did not come up");
+
+    const kube = new ObservedKube(cluster.api);
+    const opened = await openStore({ path: ":memory:" });
+    const store = options.store?.(opened) ?? opened;
+    const log: Record<string, unknown>[] = [];
+    const logger = createLogger({
+      level: "debug",
+      name: "test",
+      clock,
+      destination: { write: (line) => void log.push(JSON.parse(line) as Record<string, unknown>) },
+    });
+    const metrics = createMetrics();
+    const composed = composeController({ kube, store, driver: instances, clock, random, ids, log: logger, metrics });
+    const http = await createServer({
+      options: { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" },
+      controlPlane: composed.controlPlane,
+      metrics,
+      log: logger,
+      clock,
+    });
+    const gateways = Array.from({ length: options.gateways ?? 1 }, (_, index) => new ModelledGateway(`gw-${index + 1}`, clock, instances));
+    const started = composed.controller.start();
+    await clock.advance(100);
+    await started;
+    for (const gateway of gateways) await gateway.connect(composed.controlPlane);
+    await clock.advance(100);
+    return new Harness({ clock, cluster, runtime, instances, kube, store, http, gateways, log, metrics, composed });
+  }
+
+  async close(): Promise<void> {
+    for (const gateway of this.gateways) gateway.cutOff();
+    const closed = this.#composed.close();
+    await this.clock.advance(10_000);
+    await closed;
+    await this.http.close();
+    await this.cluster.close();
+  }
+
+  get controlPlane(): ControlPlane {
+    return this.#composed.controlPlane;
+  }
+
+  // ---- time
+
+  pass(ms: number): Promise<void> {
+    return this.clock.advance(ms);
+  }
+
+  /** Lets time pass until it holds; fails when it does not within the limit, saying what the pool gives as its reasons. */
+  async until(sentence: string, holds: () => boolean | Promise<boolean>, limitMs = LIMIT_MS): Promise<void> {
+    const end = this.clock.now() + limitMs;
+    while (!(await holds())) {
+      if (this.clock.now() >= end)
+        throw new Error(`not within ${limitMs} ms: ${sentence}\n${JSON.stringify(await this.picture(), null, 1)}`);
+      await this.clock.advance(LOOK_MS);
+    }
+  }
+
+  // ---- what is asked of it
+
+  /** Applies the pool and waits until all of it serves. */
+  async serve(pool: KubeObjectDraft = ordersPool()): Promise<readonly InstanceRecord[]> {
+    const { namespace, name } = await this.apply(pool);
+    const { desired } = (pool.spec as { readonly size: { readonly desired: number } }).size;
+    await this.untilServing(desired, `${namespace}/${name}`);
+    return this.serving(`${namespace}/${name}`);
+  }
+
+  async untilServing(count: number, pool = "default/orders", limitMs = LIMIT_MS): Promise<void> {
+    await this.until(`${count} serve`, async () => (await this.serving(pool)).length === count, limitMs);
+  }
+
+  async apply(pool: KubeObjectDraft): Promise<{ readonly namespace: string; readonly name: string }> {
+    const { namespace = "default", name = "" } = pool.metadata ?? {};
+    await this.cluster.api.create(POOLS, pool, { namespace });
+    return { namespace, name };
+  }
+
+  async setMode(mode: "Off" | "Observe" | "Act", name = "orders"): Promise<void> {
+    await this.cluster.api.patch({ type: POOLS, namespace: "default", name }, { spec: { disruption: { mode } } });
+  }
+
+  /** As AWS would send it; answers the status and the body. */
+  async notify(body: string | Buffer): Promise<{ readonly status: number; readonly body: unknown }> {
+    const answer = await this.http.inject({
+      method: "POST",
+      url: "/v1/notices/eventbridge",
+      headers: { "content-type": "application/json" },
+      payload: body,
+    });
+    await this.clock.settle();
+    return { status: answer.statusCode, body: answer.json() };
+  }
+
+  // ---- what happens to nodes
+
+  drift(node: string): Promise<void> {
+    return this.cluster.provisioner.drift(node);
+  }
+
+  clearDrift(node: string): Promise<void> {
+    return this.cluster.provisioner.drift(node, { clear: true });
+  }
+
+  /** Somebody else's `kubectl cordon`. */
+  async cordon(node: string, isCordoned = true): Promise<void> {
+    await this.cluster.api.patch({ type: NODES, name: node }, { spec: { unschedulable: isCordoned ? true : null } });
+  }
+
+  machineOf(node: string): string {
+    const found = this.cluster.provisioner.nodes().find(({ name }) => name === node);
+    if (found?.instanceId === undefined) throw new Error(`no machine of ${node}`);
+    return found.instanceId;
+  }
+
+  node(name: string): Promise<KubeObject> {
+    return this.cluster.api.get({ type: NODES, name });
+  }
+
+  /** The process at this address ends by itself. */
+  crash(host: string | null): void {
+    const container = this.instances.containerAt(host ?? "");
+    if (container === undefined) throw new Error(`no process at ${host}`);
+    this.runtime.crash(container, 1);
+  }
+
+  // ---- what can be seen
+
+  pool(pool = "default/orders"): Promise<PoolState> {
+    return this.controlPlane.findPool(pool).then((state) => {
+      if (state === undefined) throw new Error(`no pool ${pool}`);
+      return state;
+    });
+  }
+
+  /** All that are not deleted, in order of their making. */
+  async records(pool = "default/orders"): Promise<readonly InstanceRecord[]> {
+    return (await this.store.readPool(pool))?.instances ?? [];
+  }
+
+  async serving(pool = "default/orders"): Promise<readonly InstanceRecord[]> {
+    return (await this.records(pool)).filter(({ phase }) => phase === "serving");
+  }
+
+  async instance(id: string, pool = "default/orders"): Promise<InstanceRecord> {
+    const found = (await this.store.listInstances(pool, 1_000)).find((record) => record.id === id);
+    if (found === undefined) throw new Error(`no instance ${id}`);
+    return found;
+  }
+
+  async phase(id: string, pool = "default/orders"): Promise<string> {
+    return (await this.instance(id, pool)).phase;
+  }
+
+  evidence(pool = "default/orders"): Promise<readonly Evidence[]> {
+    return this.store.listEvidence(pool, 1_000);
+  }
+
+  steps(pool = "default/orders"): Promise<readonly StepRecord[]> {
+    return this.store.listSteps(pool, 1_000);
+  }
+
+  /** `subject code`, sorted. */
+  async reasons(pool = "default/orders"): Promise<readonly string[]> {
+    return ((await this.store.readPool(pool))?.reasons ?? []).map(({ subject, reason }) => `${subject} ${reason.code}`.trim()).toSorted();
+  }
+
+  async picture(pool = "default/orders"): Promise<unknown> {
+    return {
+      instances: (await this.records(pool)).map(
+        ({ id, phase, replaces, incarnation }) => `${id} ${phase} on ${incarnation.nodeName} for ${replaces}`,
+      ),
+      evidence: (await this.evidence(pool)).map(({ instance, reason, loss }) => `${instance} ${loss} ${reason}`),
+      openSteps: (await this.steps(pool)).filter(({ state }) => state === "unknown").map(({ id, outcome }) => `${id} ${outcome}`),
+      reasons: await this.reasons(pool),
+      troubles: this.log.filter(({ level }) => level === "error" || level === "warn").slice(-10),
+    };
+  }
+}
+
+export interface PoolInput {
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly desired?: number;
+  readonly mode?: "Off" | "Observe" | "Act";
+  readonly size?: Readonly<Record<string, unknown>>;
+  readonly disruption?: Readonly<Record<string, unknown>>;
+  /** Of the lead's pod. */
+  readonly pod?: Readonly<Record<string, unknown>>;
+  /** Beside the lead. */
+  readonly objects?: readonly KubeObjectDraft[];
+}
+
+export function ordersPool(input: PoolInput = {}): KubeObjectDraft {
+  const { name = "orders", namespace = "default", desired = 2, mode = "Act", size = {}, disruption = {}, pod = {}, objects = [] } = input;
+  return {
+    apiVersion: "relevo.dev/v1alpha1",
+    kind: "Pool",
+    metadata: { name, namespace },
+    spec: {
+      driver: "service",
+      size: { desired, ...size },
+      disruption: { mode, ...disruption },
+      blueprint: { objects: [workload("$(relevo.instance)", pod), ...objects] },
+    },
+  };
+}
+
+/** A Deployment whose pods spread over nodes. */
+export function workload(name: string, pod: Readonly<Record<string, unknown>> = {}, replicas = 1): KubeObjectDraft {
+  const labels = { app: name };
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name },
+    spec: {
+      replicas,
+      selector: { matchLabels: labels },
+      template: {
+        metadata: { labels },
+        spec: {
+          terminationGracePeriodSeconds: 2,
+          containers: [
+            {
+              name: "main",
+              image: "example",
+              command: ["run"],
+              ports: [{ containerPort: 8080 }],
+              readinessProbe: { httpGet: { port: 8080 }, periodSeconds: 1 },
+            },
+          ],
+          ...pod,
+        },
+      },
+    },
+  };
+}
+
+/** Where a pod must land. */
+export function onNode(node: string): Readonly<Record<string, unknown>> {
+  return { nodeSelector: { "kubernetes.io/hostname": node } };
+}

@@ -1,0 +1,108 @@
+/** A gateway replica as the controller knows one: it applies what it is told, reports what it holds, and can be cut off. It carries no traffic. */
+import type { Clock, Timer } from "../../src/kernel/clock.ts";
+import type { ControllerLine, GatewayReport, Member, RouteMembership } from "../../src/model/membership.ts";
+import type { ControlPlane } from "../../src/server/control-plane.ts";
+import type { ModelledInstances } from "./modelled-instances.ts";
+
+/** Between a line's arrival and its being in force. */
+const APPLY_MS = 5;
+const REPORT_EVERY_MS = 250;
+const NO_COUNTS = { accepted: 0, completed: 0, inFlight: 0, queued: 0, rejected: 0, cut: 0, retried: 0 };
+
+export interface Held {
+  readonly requests: number;
+  readonly sessions: number;
+}
+
+export class ModelledGateway {
+  readonly id: string;
+  readonly #clock: Clock;
+  readonly #instances: ModelledInstances;
+  readonly #routes = new Map<string, RouteMembership>();
+  readonly #held = new Map<string, Held>();
+  #controlPlane: ControlPlane | undefined;
+  #sequence = 0;
+  #timer: Timer | undefined;
+
+  constructor(id: string, clock: Clock, instances: ModelledInstances) {
+    this.id = id;
+    this.#clock = clock;
+    this.#instances = instances;
+  }
+
+  async connect(controlPlane: ControlPlane): Promise<void> {
+    this.#controlPlane = controlPlane;
+    await controlPlane.connectGateway(this.id, (line) => this.#take(line, controlPlane));
+    this.#tick();
+  }
+
+  /** Neither lines nor reports get through; what it has stays in force. */
+  cutOff(): void {
+    this.#controlPlane = undefined;
+    this.#timer?.cancel();
+  }
+
+  /** Requests and sessions that this replica holds at an instance from now on. */
+  hold(instance: string, held: Partial<Held>): void {
+    this.#held.set(instance, { requests: 0, sessions: 0, ...held });
+    void this.#report();
+  }
+
+  release(instance: string): void {
+    this.#held.delete(instance);
+    void this.#report();
+  }
+
+  /** Where it would send a new request now. */
+  routed(route = "orders"): readonly string[] {
+    return (this.#routes.get(route)?.members ?? []).filter(({ state }) => state === "serving").map(({ instance }) => instance);
+  }
+
+  #take(line: ControllerLine, from: ControlPlane): boolean {
+    if (this.#controlPlane !== from) return true; // lost on the way: nobody tells the sender
+    if (line.type === "membership") this.#clock.after(APPLY_MS, () => this.#apply(line.routes, line.complete));
+    return true;
+  }
+
+  #apply(routes: readonly RouteMembership[], isComplete: boolean): void {
+    if (this.#controlPlane === undefined) return;
+    if (isComplete) this.#routes.clear();
+    for (const route of routes) {
+      this.#routes.set(route.route, route);
+      for (const { instance, state } of route.members) if (state === "sealed") this.#held.delete(instance);
+    }
+    void this.#report();
+  }
+
+  #tick(): void {
+    void this.#report();
+    this.#timer = this.#clock.after(REPORT_EVERY_MS, () => this.#tick());
+  }
+
+  async #report(): Promise<void> {
+    const controlPlane = this.#controlPlane;
+    if (controlPlane === undefined) return;
+    const routes = [...this.#routes.values()].map(({ route, generation, members }) => ({
+      route,
+      applied: generation,
+      members: members.map((member) => this.#memberReport(member)),
+      counts: NO_COUNTS,
+    }));
+    const report: GatewayReport = { replica: this.id, sequence: ++this.#sequence, routes };
+    await controlPlane.receiveReport(report);
+  }
+
+  #memberReport({ instance, incarnation, host }: Member): GatewayReport["routes"][number]["members"][number] {
+    const { requests, sessions } = this.#held.get(instance) ?? { requests: 0, sessions: 0 };
+    const isPassing = this.#instances.answers(host);
+    return {
+      instance,
+      incarnation,
+      requests,
+      upgraded: 0,
+      sessions,
+      health: isPassing ? "passing" : "failing",
+      healthReason: isPassing ? null : "connection_refused",
+    };
+  }
+}

@@ -1,0 +1,75 @@
+/** Processes that speak the instance protocol without being processes: one for each container that the simulated runtime runs, at its pod's address. */
+import { FakeInstances } from "../../src/act/testing/fake-instances.ts";
+import type { CallOutcome, InstanceCall, InstanceHealth, InstanceTarget } from "../../src/drivers/port.ts";
+import type { SimulatedContainer } from "../../src/embedded/nodes/simulated-runtime.ts";
+import { RelevoError } from "../../src/kernel/errors.ts";
+import type { Obligations } from "../../src/model/protocol.ts";
+
+export class ModelledInstances extends FakeInstances {
+  /** Hosts whose process says that it is not well. */
+  readonly unwell = new Set<string>();
+  /** Hosts that answer nothing although their process runs. */
+  readonly unreachable = new Set<string>();
+  /** By host: what the process itself says is unfinished. */
+  readonly unfinished = new Map<string, number>();
+  /** Calls of this name have their effect and lose their reply. */
+  losing: (name: "admit" | "drain" | "close", call: InstanceCall) => boolean = () => false;
+  #boots = 0;
+  readonly #containers = new Map<string, string>();
+
+  started({ start, podIP }: SimulatedContainer): void {
+    this.#containers.set(podIP, start.id);
+    this.boot(podIP, `boot-${++this.#boots}`);
+  }
+
+  ended({ start, podIP }: SimulatedContainer): void {
+    if (this.#containers.get(podIP) !== start.id) return;
+    this.#containers.delete(podIP);
+    this.processes.delete(podIP);
+    this.unfinished.delete(podIP);
+    this.unwell.delete(podIP);
+  }
+
+  answers(host: string): boolean {
+    return this.processes.has(host) && !this.unreachable.has(host) && !this.unwell.has(host);
+  }
+
+  containerAt(host: string): string | undefined {
+    return this.#containers.get(host);
+  }
+
+  override async health(target: InstanceTarget): Promise<InstanceHealth> {
+    this.#reach(target);
+    const { bootId } = await super.health(target);
+    return this.unwell.has(target.host) ? { ok: false, bootId, reason: "unwell" } : { ok: true, bootId, reason: null };
+  }
+
+  override async obligations(target: InstanceTarget): Promise<Obligations> {
+    this.#reach(target);
+    return { ...(await super.obligations(target)), requests: this.unfinished.get(target.host) ?? 0 };
+  }
+
+  override async admit(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
+    this.#reach(target);
+    return this.#reply("admit", call, await super.admit(target, call));
+  }
+
+  override async drain(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
+    this.#reach(target);
+    return this.#reply("drain", call, await super.drain(target, call));
+  }
+
+  override async close(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
+    this.#reach(target);
+    return this.#reply("close", call, await super.close(target, call));
+  }
+
+  #reply(name: "admit" | "drain" | "close", call: InstanceCall, outcome: CallOutcome): CallOutcome {
+    if (this.losing(name, call)) throw new RelevoError("instance_timeout", "The reply was lost.", { class: "retryable" });
+    return outcome;
+  }
+
+  #reach({ host }: InstanceTarget): void {
+    if (this.unreachable.has(host)) throw new RelevoError("instance_timeout", `${host} does not answer.`, { class: "retryable" });
+  }
+}
