@@ -4,7 +4,7 @@
  */
 export const REASONS = {
   // what it does, and why
-  below_desired: "{serving} of {desired} instances serve or are on their way: one more is created",
+  below_desired: "{serving} of {desired} instances serve: one more is created",
   above_desired: "{serving} instances serve and {desired} are desired: one is drained",
   replace_condemned: "{instance} must make way ({evidence}): its replacement is created first",
   replace_lost: "{instance} was lost ({evidence}): its replacement is created",

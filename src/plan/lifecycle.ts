@@ -8,10 +8,11 @@
  */
 import type { Instant } from "../kernel/clock.ts";
 import { formatDuration } from "../kernel/units.ts";
-import { reason } from "../model/reasons.ts";
+import { isLeaving } from "../model/phase.ts";
+import { reason, type Reason } from "../model/reasons.ts";
 import type { Draft } from "./draft.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
-import { deadlineOf, describeEvidence, gravestEvidence, idOf, openStep, unsafety } from "./view.ts";
+import { deadlineOf, describeEvidence, gravestEvidence, idOf, openStep, servingOf, unsafety } from "./view.ts";
 
 export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
   const { phase } = instance.record;
@@ -49,11 +50,14 @@ export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, no
 
 function create(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
   if (openStep(pool, idOf(instance), "create_instance")) return;
-  draft.decide({
-    kind: "create_instance",
-    instance: idOf(instance),
-    reason: reason("below_desired", { serving: pool.instances.length, desired: pool.spec.size.desired }),
-  });
+  draft.decide({ kind: "create_instance", instance: idOf(instance), reason: whyCreated(pool, instance) });
+}
+
+function whyCreated(pool: PoolSnapshot, { record }: InstanceSnapshot): Reason {
+  const predecessor = pool.instances.find((other) => idOf(other) === record.replaces);
+  if (!predecessor) return reason("below_desired", { serving: servingOf(pool).length, desired: pool.spec.size.desired });
+  const why = isLeaving(predecessor.record.phase) ? "replace_lost" : "replace_condemned";
+  return reason(why, { instance: idOf(predecessor), evidence: describeEvidence(gravestEvidence(predecessor)) });
 }
 
 function holdForStep(pool: PoolSnapshot, instance: InstanceSnapshot, kind: string, draft: Draft): void {

@@ -13,10 +13,22 @@ export interface DuplicateWatch {
   stop(): void;
 }
 
-export async function watchDuplicates(options: { readonly kube: KubeApi; readonly clock: Clock; readonly random: Random }): Promise<DuplicateWatch> {
+export async function watchDuplicates(options: {
+  readonly kube: KubeApi;
+  readonly clock: Clock;
+  readonly random: Random;
+}): Promise<DuplicateWatch> {
   const { kube, clock, random } = options;
   const uids = new Map<string, Set<string>>();
-  const informer = createInformer({ api: kube, type: DEPLOYMENTS, labelSelector: LABELS.instance, clock, random, log: () => undefined, parse: parseDeployment });
+  const informer = createInformer({
+    api: kube,
+    type: DEPLOYMENTS,
+    labelSelector: LABELS.instance,
+    clock,
+    random,
+    log: () => undefined,
+    parse: parseDeployment,
+  });
   informer.onChange(({ after }) => {
     const instance = after?.metadata.labels[LABELS.instance];
     if (after && instance !== undefined) uids.set(instance, (uids.get(instance) ?? new Set()).add(after.metadata.uid));

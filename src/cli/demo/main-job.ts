@@ -26,7 +26,6 @@ import { DemoWorld } from "./world.ts";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const POOL = "default/orders";
 const CONTROL_POOL = "default/orders-control";
-const UNDISTURBED_MS = 8_000;
 const WARM_UP_MS = 4_000;
 const SERVING_WITHIN_MS = 60_000;
 /** Karpenter looks every 10 s; the demo's provisioner more often, so that nobody waits for it. */
@@ -85,7 +84,9 @@ export async function playMainJob(options: DemoOptions): Promise<RunningDemo> {
     undo.push(() => duplicates.stop());
     const client = new ControllerClient({ url: stack.controllerUrl, token: null, webhookSecret: stack.webhookSecret, fetch, clock });
     const world = new DemoWorld({ client, adminUrl: stack.adminUrl, webhookSecret: stack.webhookSecret, ids: options.ids, clock, signal });
-    void narrate(client, narrator, clock, signal);
+    const over = new AbortController();
+    undo.push(() => over.abort());
+    void narrate(client, narrator, clock, AbortSignal.any([signal, over.signal]));
 
     narrator.title("the pool orders: 4 real processes behind the gateway");
     await applyPool(kube, { name: "orders", mode: "Act", ledgerUrl: ledger.url });
@@ -110,8 +111,10 @@ export async function playMainJob(options: DemoOptions): Promise<RunningDemo> {
 
     narrator.title("load: short requests, streams, WebSockets, transactions; first a stretch that nobody disturbs");
     await clock.sleep(WARM_UP_MS, signal);
-    const undisturbed = await playAct(stage, "undisturbed", () => clock.sleep(UNDISTURBED_MS, signal));
+    const undisturbed = await playAct(stage, "undisturbed", async () => undefined);
     const played = await playActs(stage, narrator);
+
+    const evidence = await world.evidence(POOL);
 
     narrator.title("control: the same acts with disruption.mode Off, on a pool of its own");
     await applyPool(kube, { name: "orders-control", mode: "Off", ledgerUrl: ledger.url });
@@ -126,7 +129,7 @@ export async function playMainJob(options: DemoOptions): Promise<RunningDemo> {
       control,
       servingNeverBelow: played.voluntary.servingNeverBelow,
       desired,
-      evidence: await world.evidence(POOL),
+      evidence,
       duplicatesCreated: duplicates.count(),
       durationMs: clock.monotonic() - startedAt,
     });
@@ -173,10 +176,17 @@ interface PoolVariant {
 /** The example's own document, with the ledger's address, absolute paths, and the mode. */
 async function applyPool(kube: KubeApi, { name, mode, ledgerUrl }: PoolVariant): Promise<void> {
   const text = readFileSync(join(ROOT, "examples/orders/pool.yaml"), "utf8");
-  const document = parse(text.replace("http://127.0.0.1:9090", ledgerUrl).replace("examples/orders/orders.mjs", join(ROOT, "examples/orders/orders.mjs"))) as KubeObjectDraft & {
+  const document = parse(
+    text.replace("http://127.0.0.1:9090", ledgerUrl).replace("examples/orders/orders.mjs", join(ROOT, "examples/orders/orders.mjs")),
+  ) as KubeObjectDraft & {
     readonly spec: { readonly disruption: object; readonly traffic: object };
   };
-  const spec = { ...document.spec, deletion: "drain", disruption: { ...document.spec.disruption, mode }, traffic: { ...document.spec.traffic, route: name } };
+  const spec = {
+    ...document.spec,
+    deletion: "drain",
+    disruption: { ...document.spec.disruption, mode },
+    traffic: { ...document.spec.traffic, route: name },
+  };
   await kube.create(POOLS, { ...document, metadata: { ...document.metadata, name }, spec }, { namespace: "default" });
 }
 

@@ -39,7 +39,8 @@ export class Narrator {
       case "phase":
         return this.tell(`${entry.code === "serving" ? green("serving ") : entry.code.padEnd(8)}  ${entry.subject}${why}`);
       case "step":
-        if (entry.code.endsWith(" begun") && !entry.code.startsWith("protect_pod")) this.tell(dim(`step      ${entry.code.replace("/1 begun", "")}`) + why);
+        if (entry.code.endsWith(" begun") && !entry.code.startsWith("protect_pod"))
+          this.tell(dim(`step      ${entry.code.replace("/1 begun", "")}`) + why);
         return;
       default:
         return;

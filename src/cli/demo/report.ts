@@ -24,7 +24,13 @@ export interface DemoReport {
   readonly control: { readonly sent: number; readonly completed: number; readonly rejected: number; readonly lost: number };
   readonly servingNeverBelow: number;
   readonly desired: number;
-  readonly evidence: readonly { readonly instance: string; readonly loss: string; readonly reason: string; readonly node: string | null; readonly firstSeen: string }[];
+  readonly evidence: readonly {
+    readonly instance: string;
+    readonly loss: string;
+    readonly reason: string;
+    readonly node: string | null;
+    readonly firstSeen: string;
+  }[];
   readonly duplicatesCreated: number;
   readonly durationS: number;
   /** Of the claims above: real processes on this machine, simulated machines under them. */
@@ -53,7 +59,13 @@ export function reportOf(facts: DemoFacts): DemoReport {
     control: { sent: control.sent, completed: control.completed, rejected: control.rejected, lost: control.lost + control.cut },
     servingNeverBelow: facts.servingNeverBelow,
     desired: facts.desired,
-    evidence: facts.evidence.map(({ instance, loss, reason, node, firstSeen }) => ({ instance, loss, reason, node: node?.name ?? null, firstSeen })),
+    evidence: facts.evidence.map(({ instance, loss, reason, node, firstSeen }) => ({
+      instance,
+      loss,
+      reason,
+      node: node?.name ?? null,
+      firstSeen,
+    })),
     duplicatesCreated: facts.duplicatesCreated,
     durationS: Math.round(facts.durationMs / 100) / 10,
     level: "real processes" as const,
@@ -65,7 +77,17 @@ export function reportOf(facts: DemoFacts): DemoReport {
 function actReport(act: ActResult, undisturbed: ActResult): ActReport {
   const { sent, completed, queued, rejected, cut, lost, retried } = act;
   const added = (value: number | null, base: number | null) => (value === null || base === null ? 0 : Math.round((value - base) * 10) / 10);
-  return { sent, completed, queued, rejected, cut, lost, retried, p50AddedMs: added(act.p50Ms, undisturbed.p50Ms), p99AddedMs: added(act.p99Ms, undisturbed.p99Ms) };
+  return {
+    sent,
+    completed,
+    queued,
+    rejected,
+    cut,
+    lost,
+    retried,
+    p50AddedMs: added(act.p50Ms, undisturbed.p50Ms),
+    p99AddedMs: added(act.p99Ms, undisturbed.p99Ms),
+  };
 }
 
 /** Each claim in words, when it did not hold; the control must fail, or the acts proved nothing. */
@@ -84,9 +106,15 @@ export function brokenClaims(figures: Omit<DemoReport, "held" | "broken">): read
     const act = figures.acts[name];
     claim(act.rejected === 0, `${name}: ${act.rejected} rejected`);
     claim(act.cut === 0, `${name}: ${act.cut} cut`);
-    claim(act.p99AddedMs <= P99_ADDED_LIMIT_MS, `${name}: p99 is ${act.p99AddedMs} ms above undisturbed, allowed are ${P99_ADDED_LIMIT_MS}`);
+    claim(
+      act.p99AddedMs <= P99_ADDED_LIMIT_MS,
+      `${name}: p99 is ${act.p99AddedMs} ms above undisturbed, allowed are ${P99_ADDED_LIMIT_MS}`,
+    );
   }
-  claim(figures.servingNeverBelow >= figures.desired, `only ${figures.servingNeverBelow} of ${figures.desired} served at times during voluntary`);
+  claim(
+    figures.servingNeverBelow >= figures.desired,
+    `only ${figures.servingNeverBelow} of ${figures.desired} served at times during voluntary`,
+  );
   claim(figures.duplicatesCreated === 0, `${figures.duplicatesCreated} objects were created twice`);
   claim(figures.control.lost > 0, "the control lost nothing: this run proves nothing");
   return broken;

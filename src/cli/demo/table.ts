@@ -15,7 +15,9 @@ export function renderReport(report: DemoReport): string {
   }
   const { control } = report;
   table.push(["control (mode Off)", control.sent, control.completed, "", "", control.rejected, "", control.lost, "", ""]);
-  const verdict = report.held ? "Every claim held, and the control lost work." : report.broken.map((sentence) => `BROKEN: ${sentence}`).join("\n");
+  const verdict = report.held
+    ? "Every claim held, and the control lost work."
+    : report.broken.map((sentence) => `BROKEN: ${sentence}`).join("\n");
   return [
     table.toString(),
     `never fewer than ${report.servingNeverBelow} of ${report.desired} serving while a node was replaced · ${report.duplicatesCreated} objects made twice · ${report.evidence.length} pieces of evidence · ${report.durationS} s`,

@@ -57,7 +57,9 @@ export class DemoWorld {
   /** A node that carries a serving instance of this pool, and best none of another; with the instance's id. */
   async victim(pool: string, spare: ReadonlySet<string> = new Set()): Promise<{ readonly node: NodeView; readonly instance: string }> {
     const serving = new Set((await this.instances(pool)).filter(({ phase }) => phase === "serving").map(({ id }) => id));
-    const nodes = (await this.nodes()).filter((node) => node.ready && !node.unschedulable && !spare.has(node.name) && node.instances.some((id) => serving.has(id)));
+    const nodes = (await this.nodes()).filter(
+      (node) => node.ready && !node.unschedulable && !spare.has(node.name) && node.instances.some((id) => serving.has(id)),
+    );
     const node = nodes.toSorted((a, b) => a.instances.length - b.instances.length || (a.name < b.name ? -1 : 1))[0];
     const instance = node?.instances.find((id) => serving.has(id));
     if (!node || instance === undefined) throw new RelevoError("demo_no_victim", `no node carries a serving instance of ${pool}`);
@@ -82,7 +84,10 @@ export class DemoWorld {
       headers: { "content-type": "application/json", [SIGNATURE_HEADER]: signBody(body, webhookSecret) },
       body,
     });
-    if (!response.ok) throw new RelevoError("demo_notice_refused", "the webhook did not take the notice", { found: `${response.status} ${await response.text()}` });
+    if (!response.ok)
+      throw new RelevoError("demo_notice_refused", "the webhook did not take the notice", {
+        found: `${response.status} ${await response.text()}`,
+      });
   }
 
   /** Polls until it holds; throws after `limitMs`, naming what was awaited. */
@@ -103,7 +108,10 @@ export class DemoWorld {
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-    if (!response.ok) throw new RelevoError("demo_admin_refused", `the embedded cluster did not ${verb} ${node}`, { found: `${response.status} ${await response.text()}` });
+    if (!response.ok)
+      throw new RelevoError("demo_admin_refused", `the embedded cluster did not ${verb} ${node}`, {
+        found: `${response.status} ${await response.text()}`,
+      });
     return response.json();
   }
 }
