@@ -22,31 +22,19 @@ import {
 } from "../../kube/api.ts";
 import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, PRIORITY_CLASSES } from "../../kube/resources.ts";
 import { isType, KindRegistry, type KindSpec, kindKey } from "../kinds.ts";
-import { changeProblems, kindProblems, metadataProblems, microTimeProblem } from "./admission.ts";
-import {
-  alreadyExists,
-  badRequest,
-  expired,
-  type FieldProblem,
-  forbidden,
-  invalid,
-  notFound,
-  storeFull,
-  tooManyRequests,
-  unprocessablePatch,
-} from "./api-errors.ts";
+import { alreadyExists, badRequest, expired, forbidden, notFound, storeFull, tooManyRequests } from "./api-errors.ts";
 import { Collection } from "./collection.ts";
 import { kindsOfDefinition } from "./custom-kinds.ts";
 import { formatSeconds, isReleased, planDeletion } from "./deletion.ts";
 import type { StoreEvent } from "./event-window.ts";
-import { equalJson, type JsonObject, NotJsonError, sealJson, valueAt } from "./json.ts";
+import { type JsonObject, NotJsonError, sealJson, valueAt } from "./json.ts";
 import { checkAddress, checkPreconditions, identityOf, nameFor, namespaceFor, newObject } from "./new-object.ts";
 import { nextState, type UpdatedPart } from "./next-state.ts";
+import { ObjectRules, type Validator } from "./object-rules.ts";
 import { ObjectLists, parseVersion, scopeOf, type StoreList, type StoreListOptions } from "./object-lists.ts";
 import { covers, offer, type Watcher } from "./watch-index.ts";
 
-/** What is wrong with an object of a kind, by its schema; empty when it is well. */
-export type Validator = (object: KubeObject) => readonly FieldProblem[];
+export type { Validator } from "./object-rules.ts";
 
 export type Journal = (kind: KindSpec, event: StoreEvent) => void;
 
@@ -96,7 +84,7 @@ export class ObjectStore {
   readonly clock: Clock;
   readonly kinds: KindRegistry;
   readonly #ids: Ids;
-  readonly #validators: Map<string, Validator>;
+  readonly #rules: ObjectRules;
   readonly #collections = new Map<string, Collection>();
   readonly #lists: ObjectLists;
   readonly #windowSize: number;
@@ -117,7 +105,7 @@ export class ObjectStore {
     this.clock = options.clock;
     this.kinds = options.kinds ?? new KindRegistry();
     this.#ids = options.ids;
-    this.#validators = new Map(Object.entries(options.validators ?? {}));
+    this.#rules = new ObjectRules(options.validators ?? {});
     this.#lists = new ObjectLists(options.clock);
     this.#windowSize = options.windowSize ?? WINDOW_SIZE;
     this.#objectsMax = options.objectsMax ?? OBJECTS_MAX;
@@ -141,7 +129,7 @@ export class ObjectStore {
 
   /** From now on, objects of the kind (`kindKey`) must pass this too. */
   validateWith(key: string, validator: Validator): void {
-    this.#validators.set(key, validator);
+    this.#rules.add(key, validator);
   }
 
   /** Called with every change before it is made; what it throws refuses the write, and nothing has changed. */
@@ -214,9 +202,7 @@ export class ObjectStore {
     const at = formatSeconds(this.clock.now());
     const born = newObject(kind, draft, { name, namespace, uid: this.#ids.next("uid"), at, managedFields: options.managedFields });
     const object = isType(kind, PODS) ? this.#withPriority(born) : born;
-    const badTime = microTimeProblem(object, kind);
-    if (badTime !== undefined) throw badRequest(badTime);
-    this.#validate(kind, object);
+    this.#rules.checkNew(kind, object);
     if (options.dryRun) return seal(object);
     return this.#add(collection, object);
   }
@@ -274,7 +260,7 @@ export class ObjectStore {
     checkAddress(kind, candidate, ref);
     const after = nextState(kind, before, candidate, options.part, options.managedFields);
     if (after === before) return before;
-    this.#validateChange(kind, before, after);
+    this.#rules.checkChange(kind, before, after);
     if (options.dryRun) return seal(after);
     if (isReleased(after)) return this.#remove(collection, before, after);
     return this.#commit(collection, "MODIFIED", after, before);
@@ -340,30 +326,6 @@ export class ObjectStore {
   forgetHistory(): void {
     for (const collection of this.#collections.values()) collection.window.clear();
     this.#lists.forget();
-  }
-
-  #validate(kind: KindSpec, object: KubeObject): void {
-    const { name } = object.metadata;
-    const problems = [
-      ...metadataProblems(object.metadata as unknown as JsonObject),
-      ...kindProblems(object, kind),
-      ...(this.#validators.get(kindKey(kind))?.(object) ?? []),
-    ];
-    if (problems.length > 0) throw invalid(kind, name, problems);
-  }
-
-  #validateChange(kind: KindSpec, before: KubeObject, after: KubeObject): void {
-    // A status cannot break the rest; and what stands already must stay deletable even when it would no longer be accepted.
-    const onlyMetadata = equalJson({ ...before, metadata: null, status: null }, { ...after, metadata: null, status: null });
-    const badTime = onlyMetadata ? undefined : microTimeProblem(after, kind);
-    if (badTime !== undefined) throw unprocessablePatch(badTime);
-    if (!onlyMetadata) this.#validate(kind, after);
-    const problems = [
-      ...(onlyMetadata ? metadataProblems(after.metadata as unknown as JsonObject) : []),
-      ...changeProblems(kind, before, after),
-      ...newFinalizers(before, after),
-    ];
-    if (problems.length > 0) throw invalid(kind, before.metadata.name, problems);
   }
 
   #commit(collection: Collection, type: "ADDED" | "MODIFIED", object: KubeObject, previous: KubeObject | undefined): KubeObject {
@@ -450,17 +412,4 @@ function seal(object: KubeObject): KubeObject {
 
 export function refOf(type: ResourceType, object: KubeObject): ObjectRef {
   return { type, namespace: object.metadata.namespace, name: object.metadata.name };
-}
-
-function newFinalizers(before: KubeObject, after: KubeObject): readonly FieldProblem[] {
-  if (before.metadata.deletionTimestamp === undefined) return [];
-  const added = (after.metadata.finalizers ?? []).filter((finalizer) => !(before.metadata.finalizers ?? []).includes(finalizer));
-  if (added.length === 0) return [];
-  return [
-    {
-      field: "metadata.finalizers",
-      message: `no new finalizers can be added if the object is being deleted, found new finalizers ${JSON.stringify(added)}`,
-      reason: "FieldValueForbidden",
-    },
-  ];
 }
