@@ -1,15 +1,5 @@
 /** The controllers and the scheduler over one API, wired and started together. */
-import {
-  DEPLOYMENTS,
-  LEASES,
-  NODE_CLAIMS,
-  NODE_POOLS,
-  NODES,
-  PODS,
-  POD_DISRUPTION_BUDGETS,
-  REPLICA_SETS,
-  STATEFUL_SETS,
-} from "../kube/resources.ts";
+import { EVENTS } from "../kube/resources.ts";
 import type { ClusterAccess } from "./controllers/access.ts";
 import { deploymentController } from "./controllers/deployment.ts";
 import { disruptionBudgetController } from "./controllers/disruption-budget.ts";
@@ -19,6 +9,7 @@ import { nodeLifecycleController } from "./controllers/node-lifecycle.ts";
 import { podCollectionController } from "./controllers/pod-collection.ts";
 import { replicaSetController } from "./controllers/replica-set.ts";
 import { statefulSetController } from "./controllers/stateful-set.ts";
+import { KINDS } from "./kinds.ts";
 import { scheduler } from "./scheduler/scheduler.ts";
 
 export interface ControlPlaneOptions {
@@ -31,8 +22,8 @@ export interface ControlPlaneOptions {
 
 export const DEFAULT_CONTROL_PLANE_OPTIONS: ControlPlaneOptions = { leaseGraceMs: 4_000, orphanGraceMs: 1_000, recordEvents: true };
 
-/** Kinds whose objects own others or are owned. */
-const OWNED_TYPES = [PODS, REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, POD_DISRUPTION_BUDGETS, NODES, LEASES, NODE_CLAIMS, NODE_POOLS];
+/** Kinds whose objects own others or are owned: all that are served, but for those that only grow and go by themselves. */
+const OWNED_TYPES = KINDS.filter(({ kind }) => kind !== EVENTS.kind);
 
 /** Settles when all caches are filled and all loops run; they end with `access.close()`. */
 export async function startControlPlane(access: ClusterAccess, options: ControlPlaneOptions): Promise<void> {

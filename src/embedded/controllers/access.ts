@@ -53,7 +53,7 @@ export class ClusterAccess {
     const known = this.#informers.get(name);
     if (known !== undefined) return known;
     const informer = new Informer(type, this.api, this.clock, this.log);
-    if (type === PODS) {
+    if (name === `${PODS.group}/${PODS.plural}`) {
       informer.addIndex("node", (pod) => nodeNameOf(pod));
       informer.addIndex("namespace", (pod) => [pod.metadata.namespace ?? ""]);
     }

@@ -2,14 +2,20 @@
 const LETTERS = "bcdfghjklmnpqrstvwxz2456789";
 
 export function templateHash(template: unknown): string {
-  let hash = 0xcbf29ce484222325n;
-  for (const byte of Buffer.from(canonicalJson(template))) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  let hash = numericHash(template);
   let name = "";
   for (let i = 0; i < 10; i++) {
     name += LETTERS[Number(hash % 27n)];
     hash /= 27n;
   }
   return name;
+}
+
+/** 64 bits. */
+export function numericHash(value: unknown): bigint {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of Buffer.from(canonicalJson(value))) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  return hash;
 }
 
 /** JSON with sorted keys, so that equal values have equal texts. */

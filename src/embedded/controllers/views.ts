@@ -21,6 +21,8 @@ export interface Condition {
   readonly reason?: string;
   readonly message?: string;
   readonly lastTransitionTime?: string;
+  /** Of a Node's conditions. */
+  readonly lastHeartbeatTime?: string;
   readonly observedGeneration?: number;
 }
 
@@ -189,6 +191,7 @@ export interface PodStatus {
   readonly reason?: string;
   readonly message?: string;
   readonly conditions?: readonly Condition[];
+  readonly qosClass?: string;
   readonly podIP?: string;
   readonly hostIP?: string;
   readonly startTime?: string;

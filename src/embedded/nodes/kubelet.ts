@@ -2,13 +2,13 @@
  * One node's kubelet: registers the node, renews its lease while the machine answers, and keeps a worker for each of its pods. When the machine is gone it
  * falls silent at once: what is then known of the pods is only what the API still says.
  */
-import { isAlreadyExists, isNotFound, type KubeObject } from "../../kube/api.ts";
+import { isAlreadyExists, isNotFound, type KubeObject, type OwnerReference } from "../../kube/api.ts";
 import { CONFIG_MAPS, LEASES, NODES, PODS, SECRETS, apiVersionOf } from "../../kube/resources.ts";
 import { NODE_LEASE_NAMESPACE } from "../controllers/node-lifecycle.ts";
 import type { ClusterAccess } from "../controllers/access.ts";
 import { EventRecorder } from "../controllers/events.ts";
 import type { Change } from "../controllers/informer.ts";
-import { isReady, isTerminal, keyOf, refOf, type NodeView, type PodView, type Taint } from "../controllers/views.ts";
+import { isReady, isTerminal, refOf, type NodeView, type PodView, type Taint } from "../controllers/views.ts";
 import type { KubeletContext, KubeletOptions } from "./kubelet-context.ts";
 import { nodeConditions, nodeInfo } from "./node-status.ts";
 import type { Machine, PodRuntime } from "./pod-runtime.ts";
@@ -85,10 +85,7 @@ export class Kubelet {
     if (isTerminal(pod) && pod.metadata.deletionTimestamp === undefined) return;
     const worker = new PodWorker(pod, this.#context());
     this.#workers.set(uid, worker);
-    void worker.finished.then(() => {
-      const isGone = this.#access.informer(PODS).get(keyOf(pod))?.metadata.uid !== uid;
-      if (isGone) this.#workers.delete(uid);
-    });
+    void worker.gone.then(() => this.#workers.delete(uid));
     worker.start();
   }
 
@@ -134,12 +131,13 @@ export class Kubelet {
       node = await this.#access.patch({ type: NODES, name }, { spec: { providerID } });
     }
     const now = this.#access.stamp();
+    const hostIP = this.#runtime.hostIP(this.machine);
     await this.#access.patchStatus(refOf(NODES, node), {
       metadata: { uid: node.metadata.uid },
       status: {
         capacity,
         allocatable: capacity,
-        addresses: [{ type: "Hostname", address: name }],
+        addresses: [...(hostIP === undefined ? [] : [{ type: "InternalIP", address: hostIP }]), { type: "Hostname", address: name }],
         nodeInfo: nodeInfo(this.machine),
         conditions: nodeConditions(node as NodeView, now),
       },
@@ -164,14 +162,26 @@ export class Kubelet {
 
   async #renewLease(): Promise<void> {
     const { name } = this.spec;
-    const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime: this.#access.microStamp() };
+    const renewTime = this.#access.microStamp();
+    const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime };
     try {
       await this.#access.patch({ type: LEASES, namespace: NODE_LEASE_NAMESPACE, name }, { spec });
     } catch (error) {
       if (!isNotFound(error)) throw error;
-      const draft = { apiVersion: apiVersionOf(LEASES), kind: "Lease", metadata: { name, namespace: NODE_LEASE_NAMESPACE }, spec };
+      const draft = {
+        apiVersion: apiVersionOf(LEASES),
+        kind: "Lease",
+        metadata: { name, namespace: NODE_LEASE_NAMESPACE, ownerReferences: this.#leaseOwners() },
+        spec: { ...spec, acquireTime: renewTime },
+      };
       await this.#access.create(LEASES, draft, NODE_LEASE_NAMESPACE);
     }
+  }
+
+  /** The lease goes with the Node object. */
+  #leaseOwners(): readonly OwnerReference[] {
+    const node = this.#access.informer(NODES).get(this.spec.name);
+    return node === undefined ? [] : [{ apiVersion: "v1", kind: "Node", name: node.metadata.name, uid: node.metadata.uid }];
   }
 
   /** After a silence the node lifecycle has set Ready to Unknown, and its pods to not ready. */

@@ -12,7 +12,7 @@ const HEALTHY: readonly Condition[] = [
 /** All is well; conditions of others stay as they are. */
 export function nodeConditions(node: NodeView, now: string): readonly Condition[] {
   let conditions = node.status?.conditions ?? [];
-  for (const condition of HEALTHY) conditions = withCondition(conditions, condition, now);
+  for (const condition of HEALTHY) conditions = withCondition(conditions, { ...condition, lastHeartbeatTime: now }, now);
   return conditions;
 }
 

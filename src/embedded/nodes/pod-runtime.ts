@@ -56,6 +56,8 @@ export interface ActionResult {
 export interface PodRuntime {
   /** Settles when the machine can run pods. `died` is called when it is gone, whoever took it. */
   boot(machine: Machine, died: () => void): Promise<void>;
+  /** The machine's own address; undefined while it does not run. */
+  hostIP(machine: Machine): string | undefined;
   /** Ends everything on the machine in one stroke, without a chance to react. Doing it twice is harmless. */
   kill(machine: Machine): Promise<void>;
   /** False when the machine does not answer in time: its node then stops renewing its lease. */

@@ -1,4 +1,5 @@
 /** A pod's phase and conditions, computed from the state of its containers. Pure. */
+import { parseQuantity } from "../../kernel/units.ts";
 import { conditionOf, withCondition, type Condition, type ContainerStatus, type PodStatus, type PodView } from "../controllers/views.ts";
 
 export interface PodFacts {
@@ -46,6 +47,7 @@ export function podStatus(pod: PodView, facts: PodFacts, now: string): PodStatus
   for (const condition of [initialized, ready, containersReady]) conditions = withCondition(conditions, condition, now);
   return {
     phase,
+    qosClass: qosClassOf(pod),
     conditions,
     startTime: facts.startTime,
     ...(facts.hostIP === undefined ? {} : { hostIP: facts.hostIP, hostIPs: [{ ip: facts.hostIP }] }),
@@ -66,6 +68,25 @@ function phaseOf(pod: PodView, { init, main, isEnded }: PodFacts): NonNullable<P
   const allWell = main.every((status) => status.state.terminated?.exitCode === 0);
   if (allWell) return "Succeeded";
   return policy === "Never" ? "Failed" : "Running";
+}
+
+/** Guaranteed: each container's limits of cores and memory are set and its requests equal them. BestEffort: none says anything. */
+export function qosClassOf({ spec }: PodView): "Guaranteed" | "Burstable" | "BestEffort" {
+  const containers = [...spec.containers, ...(spec.initContainers ?? [])].map(({ resources = {} }) => resources);
+  const names = ["cpu", "memory"] as const;
+  const isSilent = containers.every(({ requests, limits }) =>
+    names.every((name) => requests?.[name] === undefined && limits?.[name] === undefined),
+  );
+  if (isSilent) return "BestEffort";
+  const amount = (quantity: string | number | undefined): number | undefined =>
+    quantity === undefined ? undefined : parseQuantity(quantity);
+  const isFixed = containers.every(({ requests, limits }) =>
+    names.every((name) => {
+      const limit = amount(limits?.[name]);
+      return limit !== undefined && (requests?.[name] === undefined || amount(requests[name]) === limit);
+    }),
+  );
+  return isFixed ? "Guaranteed" : "Burstable";
 }
 
 /** A container that has not run on this node yet. */

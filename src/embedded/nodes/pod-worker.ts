@@ -20,7 +20,7 @@ export class PodWorker {
   readonly identity: PodIdentity;
   readonly #context: KubeletContext;
   readonly #stopping = new AbortController();
-  readonly #finished = Promise.withResolvers<void>();
+  readonly #gone = Promise.withResolvers<void>();
   readonly #startTime: string;
   #pod: PodView;
   #sandbox: PodSandbox | undefined;
@@ -30,6 +30,8 @@ export class PodWorker {
   #hurry: (() => void)[] = [];
   #isEnded = false;
   #isForced = false;
+  /** All containers have ended for good while the pod's object stays. */
+  #isIdle = false;
   #isDirty = false;
   #isWriting = false;
 
@@ -42,9 +44,9 @@ export class PodWorker {
     context.signal.addEventListener("abort", () => this.#stopping.abort(), { once: true });
   }
 
-  /** Settles when nothing of the pod runs and its object, if it was to go, is gone; never when the machine dies. */
-  get finished(): Promise<void> {
-    return this.#finished.promise;
+  /** Settles when nothing of the pod is left, its object included; never when the machine dies. */
+  get gone(): Promise<void> {
+    return this.#gone.promise;
   }
 
   start(): void {
@@ -62,6 +64,7 @@ export class PodWorker {
     this.#deadline = deadline;
     this.#stopping.abort();
     for (const wake of this.#hurry.splice(0)) wake();
+    this.#endIfIdle();
   }
 
   /** Says again what is so, after others have said otherwise. */
@@ -76,14 +79,23 @@ export class PodWorker {
     this.#stopping.abort();
     for (const wake of this.#hurry.splice(0)) wake();
     for (const container of [...this.#init, ...this.#main]) container.killNow();
+    this.#endIfIdle();
+  }
+
+  #endIfIdle(): void {
+    if (!this.#isIdle) return;
+    this.#isIdle = false;
+    void this.#end().catch((error: unknown) =>
+      this.#context.access.log("error", "a pod was not cleared away", { pod: this.identity, error }),
+    );
   }
 
   async #run(): Promise<void> {
     await this.#prepare();
     if (!this.#stopping.signal.aborted) await this.#live();
     if (this.#context.signal.aborted) return;
-    if (this.#deadline !== undefined) await this.#end();
-    else this.#finished.resolve();
+    this.#isIdle = this.#deadline === undefined;
+    if (!this.#isIdle) await this.#end();
   }
 
   async #prepare(): Promise<void> {
@@ -136,7 +148,7 @@ export class PodWorker {
     const { runtime, machine, access } = this.#context;
     await runtime.removeSandbox(machine, this.identity);
     if (!this.#isForced) await access.delete(refOf(PODS, this.#pod), this.identity.uid, { gracePeriodSeconds: 0 });
-    this.#finished.resolve();
+    this.#gone.resolve();
   }
 
   #changed(): void {

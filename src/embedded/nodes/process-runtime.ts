@@ -52,6 +52,7 @@ export class ProcessRuntime implements PodRuntime {
   readonly #options: ProcessRuntimeOptions;
   readonly #space: AddressSpace;
   readonly #machines = new Map<string, MachineState>();
+  #isClosed = false;
 
   constructor(options: ProcessRuntimeOptions) {
     this.#options = options;
@@ -59,6 +60,8 @@ export class ProcessRuntime implements PodRuntime {
   }
 
   async boot(machine: Machine, died: () => void): Promise<void> {
+    if (this.#isClosed)
+      throw new RelevoError("runtime_closed", "The cluster is closing; no machine is started any more.", { class: "cancelled" });
     const state: MachineState = {
       process: new MachineProcess(machine.name, this.#baseEnv(), died),
       addresses: this.#space.node(),
@@ -67,6 +70,12 @@ export class ProcessRuntime implements PodRuntime {
     };
     this.#machines.set(machine.machineId, state);
     await state.process.ready;
+  }
+
+  hostIP(machine: Machine): string | undefined {
+    const state = this.#machines.get(machine.machineId);
+    if (state === undefined) return undefined;
+    return this.#options.addressing === "own-port" ? "127.0.0.1" : state.addresses.hostIP;
   }
 
   async kill(machine: Machine): Promise<void> {
@@ -189,6 +198,7 @@ export class ProcessRuntime implements PodRuntime {
 
   /** Ends everything that was started here, also what left its group. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     const states = [...this.#machines.values()];
     for (const { process: machine } of states) machine.kill();
     await Promise.all(states.map(({ process: machine }) => machine.gone));

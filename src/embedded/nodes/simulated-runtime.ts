@@ -106,6 +106,10 @@ export class SimulatedRuntime implements PodRuntime {
     });
   }
 
+  hostIP(machine: Machine): string | undefined {
+    return this.#machines.get(machine.machineId)?.addresses.hostIP;
+  }
+
   async kill(machine: Machine): Promise<void> {
     const entry = this.#machines.get(machine.machineId);
     if (entry === undefined) return;

@@ -1,7 +1,7 @@
 /** How a NodePool and its NodeClaims look. Pure. */
 import type { KubeObjectDraft } from "../../kube/api.ts";
 import { NODE_CLAIMS, NODE_POOLS, apiVersionOf } from "../../kube/resources.ts";
-import { templateHash } from "../controllers/template-hash.ts";
+import { numericHash } from "../controllers/template-hash.ts";
 import type { NodePoolView } from "../controllers/views.ts";
 import { ARCH, CAPACITY_TYPE, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, NODE_POOL_LABEL, OS, TERMINATION_FINALIZER, ZONE } from "./labels.ts";
 import type { ProvisionerOptions } from "./options.ts";
@@ -38,7 +38,7 @@ export function nodePoolDraft(options: ProvisionerOptions): KubeObjectDraft {
 
 /** What a NodeClaim carries a copy of: a difference means drift. */
 export function poolHash(pool: NodePoolView): string {
-  return templateHash(pool.spec.template);
+  return String(numericHash(pool.spec.template));
 }
 
 /** `zone` is where the provisioner wants it; the cloud obeys. */

@@ -4,7 +4,7 @@
  */
 import { formatInstant, type Instant } from "../../kernel/clock.ts";
 import { RelevoError } from "../../kernel/errors.ts";
-import { isAlreadyExists, isNotFound } from "../../kube/api.ts";
+import { isAlreadyExists } from "../../kube/api.ts";
 import { NODE_CLAIMS, NODE_POOLS } from "../../kube/resources.ts";
 import type { ClusterAccess } from "../controllers/access.ts";
 import { EventRecorder } from "../controllers/events.ts";
@@ -18,6 +18,7 @@ import { consolidateEmpty, disruptDrifted, finishReplacements, type EmptySince, 
 import { CAPACITY_TYPE, NODE_POOL_HASH, NODE_POOL_LABEL } from "./labels.ts";
 import { launchClaim, nodeSpecOf } from "./launch.ts";
 import type { ProvisionerOptions } from "./options.ts";
+import { writePoolStatus } from "./pool-status.ts";
 import { emptiestZone, zonesForPods } from "./provisioning.ts";
 import { removeNode, terminateClaim } from "./termination.ts";
 
@@ -62,6 +63,7 @@ export class Provisioner {
   readonly #emptySince: EmptySince = new Map();
   /** Claims made at the start boot without delay. */
   readonly #first = new Set<string>();
+  readonly #nodelessSince = new Map<string, number>();
   #lastDisruptionAt = Number.NEGATIVE_INFINITY;
 
   constructor(access: ClusterAccess, fleet: NodeFleet, options: ProvisionerOptions, recordEvents = true) {
@@ -88,7 +90,6 @@ export class Provisioner {
 
   /** Call after the caches are filled. Settles when the NodePool is there and the first machines are ordered. */
   async start(): Promise<void> {
-    await this.#removeStaleClaims();
     const pool = await this.#ensurePool();
     for (let index = 0; index < this.#options.minNodes; index++) {
       const claim = await this.#launch(pool, this.#options.zones[index % this.#options.zones.length] ?? "");
@@ -168,7 +169,7 @@ export class Provisioner {
     const { claims, nodes, pods, pools } = this.#context;
     claims.onChange(({ key, after }) => {
       this.#claimLoop.enqueue(key);
-      if (after === undefined || this.#replacements.size > 0) this.#disruptionLoop.enqueue(PASS);
+      if (after === undefined || this.#replacements.size > 0 || isTrue(after as NodeClaimView, "Ready")) this.#disruptionLoop.enqueue(PASS);
       if (after === undefined || isDeleting(after)) this.#capacityLoop.enqueue(PASS);
     });
     nodes.onChange(({ before, after }) => {
@@ -192,16 +193,32 @@ export class Provisioner {
 
   async #reconcileClaim(name: string): Promise<ReconcileResult | void> {
     const claim = this.#context.claim(name);
-    if (claim === undefined) return void this.#first.delete(name);
+    if (claim === undefined) {
+      this.#first.delete(name);
+      this.#nodelessSince.delete(name);
+      return;
+    }
     if (isDeleting(claim)) return await terminateClaim(this.#context, claim);
     const node = this.#context.nodeOf(claim);
     const instance = this.#cloud.byProviderID(claim.status?.providerID);
-    if (instance?.state === "gone") return; // whether it vanishes or comes back is decided elsewhere
     // A Node that is being deleted takes its claim along, and so does one that is gone for good.
     if (node !== undefined && isDeleting(node)) return await this.#access.delete(refOf(NODE_CLAIMS, claim), claim.metadata.uid);
+    if (instance?.state === "gone") return; // whether it vanishes or comes back is decided elsewhere
+    if (node === undefined && isTrue(claim, "Registered")) return await this.#outliveNode(claim);
+    this.#nodelessSince.delete(name);
     await launchClaim(this.#context, claim, this.#first.has(name) ? 0 : this.#options.bootDelayMs);
     const current = this.#context.claim(name);
     if (current !== undefined && !isDeleting(current)) await this.#markDrift(current);
+  }
+
+  /** A claim whose Node object somebody removed goes after the same time as one whose machine was lost. */
+  async #outliveNode(claim: NodeClaimView): Promise<ReconcileResult> {
+    const now = this.#access.clock.monotonic();
+    const since = this.#nodelessSince.get(claim.metadata.name) ?? now;
+    this.#nodelessSince.set(claim.metadata.name, since);
+    const leftMs = since + this.#options.vanishAfterMs - now;
+    if (leftMs <= 0) await this.#access.delete(refOf(NODE_CLAIMS, claim), claim.metadata.uid);
+    return { requeueAfterMs: leftMs > 0 ? leftMs : undefined };
   }
 
   async #markDrift(claim: NodeClaimView): Promise<void> {
@@ -253,6 +270,7 @@ export class Provisioner {
       dueMs = this.#options.disruptionIntervalMs;
       await disruptDrifted(this.#context, this.#replacements, (zone) => this.#launchNow(zone));
     }
+    await writePoolStatus(this.#context);
     const emptyMs = await consolidateEmpty(this.#context, this.#emptySince);
     return { requeueAfterMs: Math.max(1, Math.min(dueMs, emptyMs ?? dueMs, this.#replacements.size > 0 ? READINESS_POLL_MS : dueMs)) };
   }
@@ -284,18 +302,6 @@ export class Provisioner {
       pool = (await this.#access.api.get({ type: NODE_POOLS, name: this.#options.pool })) as NodePoolView;
     }
     return (await this.#access.patch(refOf(NODE_POOLS, pool), { metadata: { annotations: poolHashAnnotations(pool) } })) as NodePoolView;
-  }
-
-  /** Custom resources outlive a restart of the cluster, machines do not. */
-  async #removeStaleClaims(): Promise<void> {
-    for (const claim of this.#context.allClaims()) {
-      await this.#access
-        .patch(refOf(NODE_CLAIMS, claim), { metadata: { uid: claim.metadata.uid, finalizers: null } })
-        .catch((error: unknown) => {
-          if (!isNotFound(error)) throw error;
-        });
-      await this.#access.delete(refOf(NODE_CLAIMS, claim), claim.metadata.uid);
-    }
   }
 
   async #launch(pool: NodePoolView, zone: string): Promise<NodeClaimView> {

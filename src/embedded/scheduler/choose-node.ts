@@ -48,12 +48,7 @@ export function requestsOf(spec: PodSpec): Resources {
 export function chooseNode(pod: PodView, nodes: readonly NodeView[], podsOnNodes: readonly PodView[]): Placement {
   const alive = podsOnNodes.filter((other) => !isTerminal(other));
   const byNode = Map.groupBy(alive, (other) => other.spec.nodeName ?? "");
-  const context: Context = {
-    pod,
-    nodes,
-    byNode,
-    zoneOf: new Map(nodes.map((node) => [node.metadata.name, node.metadata.labels?.[ZONE_LABEL] ?? ""])),
-  };
+  const context: Context = { pod, nodes, byNode, ...countKin(pod, nodes, byNode) };
   const reasons = new Map<string, number>();
   const fitting = nodes.filter((node) => {
     const reason = whyNot(context, node);
@@ -71,7 +66,22 @@ interface Context {
   readonly pod: PodView;
   readonly nodes: readonly NodeView[];
   readonly byNode: ReadonlyMap<string, readonly PodView[]>;
-  readonly zoneOf: ReadonlyMap<string, string>;
+  /** Pods of the pod's kind, by node and by zone. */
+  readonly kinOnNode: ReadonlyMap<string, number>;
+  readonly kinInZone: ReadonlyMap<string, number>;
+}
+
+function countKin(pod: PodView, nodes: readonly NodeView[], byNode: Context["byNode"]): Pick<Context, "kinOnNode" | "kinInZone"> {
+  const isKin = isKinOf(pod);
+  const kinOnNode = new Map<string, number>();
+  const kinInZone = new Map<string, number>();
+  for (const node of nodes) {
+    const zone = node.metadata.labels?.[ZONE_LABEL] ?? "";
+    const count = (byNode.get(node.metadata.name) ?? []).filter(isKin).length;
+    kinOnNode.set(node.metadata.name, count);
+    kinInZone.set(zone, (kinInZone.get(zone) ?? 0) + count);
+  }
+  return { kinOnNode, kinInZone };
 }
 
 function whyNot(context: Context, node: NodeView): string | undefined {
@@ -178,21 +188,18 @@ function podsInDomain({ pod, nodes, byNode }: Context, topologyKey: string, doma
 
 /** Smaller is better, compared from the left: preferences of the pod, kin on the node, kin in the zone, taints to avoid, how full it is. */
 function penaltyOf(context: Context, node: NodeView): readonly number[] {
-  const { pod, byNode, zoneOf } = context;
-  const here = byNode.get(node.metadata.name) ?? [];
-  const kin = isKinOf(pod);
-  const zone = zoneOf.get(node.metadata.name) ?? "";
-  let kinInZone = 0;
-  for (const [name, pods] of byNode) if (zoneOf.get(name) === zone) kinInZone += pods.filter(kin).length;
+  const { byNode, kinOnNode, kinInZone } = context;
+  const { name, labels } = node.metadata;
+  const here = byNode.get(name) ?? [];
   const used = usage(here);
-  const share = (name: "cpu" | "memory"): number =>
-    used[name] / Math.max(1e-9, parseQuantity(node.status?.allocatable?.[name] ?? "0") ?? 0);
+  const share = (resource: "cpu" | "memory"): number =>
+    used[resource] / Math.max(1e-9, parseQuantity(node.status?.allocatable?.[resource] ?? "0") ?? 0);
   return [
     preferencePenalty(context, node),
-    here.filter(kin).length,
-    kinInZone,
+    kinOnNode.get(name) ?? 0,
+    kinInZone.get(labels?.[ZONE_LABEL] ?? "") ?? 0,
     (node.spec.taints ?? []).filter((taint) => taint.effect === "PreferNoSchedule").length,
-    Math.max(share("cpu"), share("memory"), used.pods / 1000),
+    Math.max(share("cpu"), share("memory")),
     here.length,
   ];
 }
