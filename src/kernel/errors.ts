@@ -45,7 +45,7 @@ export function isRetryable(error: unknown): boolean {
 /** One line for logs and terminals: sentence, code, what was found, what is allowed, what to do. */
 export function describeError(error: unknown): string {
   if (!(error instanceof RelevoError)) return error instanceof Error ? error.message : String(error);
-  const parts = [`${error.message} (${error.code})`];
+  const parts = [`${error.message.replace(/\.$/, "")} (${error.code})`];
   if (error.found !== undefined) parts.push(`found: ${typeof error.found === "string" ? error.found : JSON.stringify(error.found)}`);
   if (error.allowed !== undefined) parts.push(`allowed: ${error.allowed}`);
   if (error.todo !== undefined) parts.push(error.todo);

@@ -183,7 +183,7 @@ test("a plan is shown as decisions and holds, each with its sentence", async () 
         kind: "create_instance",
         subject: "orders-a",
         detail: null,
-        reason: { code: "below_desired", sentence: "3 of 4 instances serve or are on their way: one more is created" },
+        reason: { code: "below_desired", sentence: "3 of 4 instances serve: one more is created" },
       },
     ],
     holds: [

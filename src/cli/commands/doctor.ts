@@ -66,7 +66,12 @@ async function examine(context: CliContext, options: GlobalOptions): Promise<rea
     const todo = error instanceof RelevoError ? error.todo : undefined;
     return [
       ...findings,
-      bad("controller", "refused", error instanceof Error ? error.message : String(error), todo ?? "start it with npx relevo up"),
+      bad(
+        "controller",
+        "refused",
+        (error instanceof Error ? error.message : String(error)).replace(/\.$/, ""),
+        todo ?? "start it with npx relevo up",
+      ),
     ];
   }
   // Each part may be refused for its own reason, and the others still tell.

@@ -85,7 +85,7 @@ function planText(context: CliContext, { pool, decisions, holds, nextLookAt }: P
   );
   const held = holds.map(
     ({ subject, reason, until }) =>
-      `  ${subject === "" ? "" : `${subject}: `}${reason.sentence} ${dim(`(${reason.code}${until ? `, until ${distanceOf(until, now)}` : ""})`)}\n`,
+      `  ${subject === "" ? "" : `${subject}: `}${reason.sentence} ${dim(`(${reason.code}${until ? `, again ${distanceOf(until, now)}` : ""})`)}\n`,
   );
   return [
     `${bold(`pool ${pool}`)}\n`,
