@@ -1,6 +1,7 @@
 /** The controllers and the scheduler over one API, wired and started together. */
 import { EVENTS } from "../kube/resources.ts";
 import type { ClusterAccess } from "./controllers/access.ts";
+import { daemonSetController } from "./controllers/daemon-set.ts";
 import { deploymentController } from "./controllers/deployment.ts";
 import { disruptionBudgetController } from "./controllers/disruption-budget.ts";
 import { EventRecorder } from "./controllers/events.ts";
@@ -32,6 +33,7 @@ export async function startControlPlane(access: ClusterAccess, options: ControlP
     deploymentController(access, recorder("deployment-controller")),
     replicaSetController(access, recorder("replicaset-controller")),
     statefulSetController(access, recorder("statefulset-controller")),
+    daemonSetController(access, recorder("daemonset-controller")),
     disruptionBudgetController(access),
     garbageCollectionController(access, OWNED_TYPES),
     nodeLifecycleController(access, recorder("node-controller"), options),

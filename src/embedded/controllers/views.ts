@@ -257,6 +257,14 @@ export interface StatefulSetView extends KubeObject {
   };
 }
 
+export interface DaemonSetView extends KubeObject {
+  readonly spec: {
+    readonly selector: LabelSelector;
+    readonly template: PodTemplate;
+    readonly updateStrategy?: { readonly type?: "RollingUpdate" | "OnDelete" };
+  };
+}
+
 export interface DisruptionBudgetView extends KubeObject {
   readonly spec: { readonly selector?: LabelSelector; readonly minAvailable?: number | string; readonly maxUnavailable?: number | string };
   readonly status?: { readonly disruptedPods?: Readonly<Record<string, string>>; readonly conditions?: readonly Condition[] };

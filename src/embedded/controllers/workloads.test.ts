@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isNotFound, KubeApiError } from "../../kube/api.ts";
-import { DEPLOYMENTS, NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS } from "../../kube/resources.ts";
+import { DAEMON_SETS, DEPLOYMENTS, NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS } from "../../kube/resources.ts";
 import { testCluster, type TestCluster } from "../testing.ts";
 import { conditionOf, isReady, type Condition, type NodeView, type PodView } from "./views.ts";
 
@@ -134,6 +134,43 @@ test("a StatefulSet comes up in order, under stable names, and updates from the 
     return updated.length === 3;
   });
   expect(updated).toEqual(["db-2", "db-1", "db-0"]);
+  await cluster.close();
+});
+
+test("a DaemonSet has one pod on every node, on new ones too, cordoned or not", async () => {
+  const cluster = await testCluster({ provisioner: { vanishAfterMs: 5_000 } });
+  await cluster.api.patch({ type: NODES, name: "node-a1" }, { spec: { unschedulable: true } });
+  const template = { metadata: { labels: { app: "agent" } }, spec: { containers: [{ name: "main", command: ["run"] }] } };
+  const spec = { selector: { matchLabels: { app: "agent" } }, template };
+  await cluster.api.create(
+    DAEMON_SETS,
+    { apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name: "agent" }, spec },
+    { namespace: "default" },
+  );
+  const places = (): readonly string[] =>
+    cluster
+      .readyPods()
+      .map((pod) => pod.spec.nodeName ?? "")
+      .toSorted();
+  await cluster.until("three are ready", () => places().length === 3);
+  expect(places()).toEqual(["node-a1", "node-a2", "node-b1"]);
+
+  await cluster.provisioner.kill("node-b1");
+  await cluster.until("the new node has one", () => places().includes("node-b2"));
+  expect(places()).toEqual(["node-a1", "node-a2", "node-b2"]);
+  await cluster.clock.settle();
+  expect(cluster.find(DAEMON_SETS, "agent")?.["status"]).toMatchObject({
+    desiredNumberScheduled: 3,
+    numberReady: 3,
+    numberUnavailable: 0,
+    numberMisscheduled: 0,
+  });
+
+  await cluster.api.patch(
+    { type: DAEMON_SETS, namespace: "default", name: "agent" },
+    { spec: { template: { metadata: { annotations: { version: "2" } } } } },
+  );
+  await cluster.until("all are new", () => cluster.readyPods().filter((pod) => pod.metadata.annotations?.["version"] === "2").length === 3);
   await cluster.close();
 });
 

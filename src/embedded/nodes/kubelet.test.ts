@@ -213,7 +213,7 @@ test("a container without a command is told what this cluster runs", async () =>
   await cluster.until("it waits", () => main(cluster)?.state.waiting?.reason === "CreateContainerError");
 
   expect(main(cluster)?.state.waiting?.message).toBe(
-    "Container main names an image only; this cluster runs processes. (container_without_command); found: nginx; allowed: spec.containers[].command; Give the container a command.",
+    "Container main names an image only; this cluster runs processes (container_without_command); found: nginx; allowed: spec.containers[].command; Give the container a command.",
   );
   await cluster.close();
 });

@@ -5,6 +5,7 @@ import type { EventRecorder } from "../controllers/events.ts";
 import type { Informer } from "../controllers/informer.ts";
 import {
   conditionOf,
+  controllerOf,
   isTerminal,
   refOf,
   withCondition,
@@ -68,9 +69,11 @@ export class ProvisionerContext {
       : (this.claims.byIndex("provider", providerID)[0] as NodeClaimView | undefined);
   }
 
-  /** Pods that still occupy the node. */
+  /** Pods that still occupy the node; daemons go with it and hold nothing up. */
   podsOn(nodeName: string): readonly PodView[] {
-    return (this.pods.byIndex("node", nodeName) as readonly PodView[]).filter((pod) => !isTerminal(pod));
+    return (this.pods.byIndex("node", nodeName) as readonly PodView[]).filter(
+      (pod) => !isTerminal(pod) && controllerOf(pod)?.kind !== "DaemonSet",
+    );
   }
 
   /** Writes conditions one after the other, each its own change; what is so already is not written. */

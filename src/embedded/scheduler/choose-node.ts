@@ -3,7 +3,7 @@
  * spreads pods of the same kind best over nodes and zones, then the emptiest, then the first by name.
  */
 import { parseQuantity } from "../../kernel/units.ts";
-import { tolerates } from "../controllers/node-lifecycle.ts";
+import { tolerates, UNSCHEDULABLE_TAINT } from "../controllers/node-lifecycle.ts";
 import {
   controllerOf,
   isReady,
@@ -15,10 +15,13 @@ import {
   type NodeView,
   type PodSpec,
   type PodView,
+  type Taint,
 } from "../controllers/views.ts";
 
 export const ZONE_LABEL = "topology.kubernetes.io/zone";
 export const HOSTNAME_LABEL = "kubernetes.io/hostname";
+
+const UNSCHEDULABLE: Taint = { key: UNSCHEDULABLE_TAINT, effect: "NoSchedule" };
 
 export type Placement =
   | { readonly kind: "node"; readonly node: NodeView }
@@ -87,7 +90,8 @@ function countKin(pod: PodView, nodes: readonly NodeView[], byNode: Context["byN
 function whyNot(context: Context, node: NodeView): string | undefined {
   const { spec } = context.pod;
   if (node.metadata.deletionTimestamp !== undefined) return "node(s) were being deleted";
-  if (node.spec.unschedulable === true) return "node(s) were unschedulable";
+  if (node.spec.unschedulable === true && !spec.tolerations?.some((toleration) => tolerates(toleration, UNSCHEDULABLE)))
+    return "node(s) were unschedulable";
   const taint = (node.spec.taints ?? []).find(
     (candidate) =>
       candidate.effect !== "PreferNoSchedule" && !(spec.tolerations ?? []).some((toleration) => tolerates(toleration, candidate)),
