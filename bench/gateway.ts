@@ -45,24 +45,44 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
+interface Round {
+  readonly requestsPerS: number;
+  /** Requests per second of the proxy's own processor time: what a core would give it if nothing else took time from it. */
+  readonly perCpuS: number;
+}
+
 async function measureThroughput() {
   const subjects = new Map<Kind, ChildProcess>();
   for (const kind of KINDS) {
     subjects.set(kind, await start(kind));
     await wrk(kind, 5); // warm-up
   }
-  const found: Record<Kind, number[]> = { relevo: [], haproxy: [], "http-proxy-3": [] };
+  const found: Record<Kind, Round>[] = [];
   for (let round = 0; round < rounds; round++) {
-    for (const kind of KINDS) found[kind].push(await wrk(kind, seconds));
-    progress(`round ${round + 1}: ${KINDS.map((kind) => `${kind} ${found[kind].at(-1)}`).join(", ")} requests/s`);
+    const result = {} as Record<Kind, Round>;
+    for (const [kind, subject] of subjects) {
+      const before = cpuS(subject);
+      const requestsPerS = await wrk(kind, seconds);
+      result[kind] = { requestsPerS, perCpuS: Math.round((requestsPerS * seconds) / (cpuS(subject) - before)) };
+    }
+    found.push(result);
+    progress(
+      `round ${round + 1}: ${KINDS.map((kind) => `${kind} ${result[kind].requestsPerS} (${result[kind].perCpuS})`).join(", ")} requests/s (per CPU second)`,
+    );
   }
   for (const subject of subjects.values()) await stop(subject);
-  const requestsPerS = { relevo: median(found.relevo), haproxy: median(found.haproxy), "http-proxy-3": median(found["http-proxy-3"]) };
+  const requestsPerS = Object.fromEntries(KINDS.map((kind) => [kind, median(found.map((round) => round[kind].requestsPerS))])) as Record<
+    Kind,
+    number
+  >;
+  // Ratios are taken within a round, whose parts ran next to each other, then the middle one of the rounds.
+  const ratio = (other: Kind, of: keyof Round) => median(found.map((round) => rounded(round.relevo[of] / round[other][of])));
   return {
     requestsPerS,
+    ofHaproxy: ratio("haproxy", "requestsPerS"),
+    ofHttpProxy: ratio("http-proxy-3", "requestsPerS"),
+    perCpuS: { ofHaproxy: ratio("haproxy", "perCpuS"), ofHttpProxy: ratio("http-proxy-3", "perCpuS") },
     rounds: found,
-    ofHaproxy: rounded(requestsPerS.relevo / requestsPerS.haproxy),
-    ofHttpProxy: rounded(requestsPerS.relevo / requestsPerS["http-proxy-3"]),
   };
 }
 

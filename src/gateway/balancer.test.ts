@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { chooseMember, weightOf } from "./balancer.ts";
 import type { MemberState, RouteState } from "./membership.ts";
-import { policyOf } from "./test-kit.ts";
+import { policyOf } from "./testing/gateway.ts";
 
 function member(instance: string, given: Partial<MemberState> & { requests?: number } = {}): MemberState {
   const { requests = 0, ...rest } = given;

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { epoch } from "../kernel/epoch.ts";
 import { systemClock } from "../kernel/system.ts";
 import { connect } from "node:net";
-import { checkCounts, membershipLine, startInstance, startTestGateway, until, untilReady } from "./test-kit.ts";
+import { checkCounts, membershipLine, startInstance, startTestGateway, until, untilReady } from "./testing/gateway.ts";
 
 type Action =
   | { readonly kind: "request"; readonly path: string; readonly method: string; readonly leavesAfterMs: number | null }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Deadlines, Limit } from "./deadlines.ts";
-import { virtualClock } from "./test-kit.ts";
+import { virtualClock } from "./testing/gateway.ts";
 
 test("each limit falls due after the same length, in the order of its start", () => {
   const clock = virtualClock();

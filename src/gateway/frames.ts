@@ -3,7 +3,6 @@
  * whether one side has said its close.
  */
 
-export const CLOSE_GOING_AWAY = 1001;
 /** "Internal error": the process behind the connection was lost. */
 export const CLOSE_LOST = 1011;
 /** "Service restart": connect again at once. */

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../kernel/system.ts";
-import { checkCounts, memberOf, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./test-kit.ts";
+import { checkCounts, memberOf, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./testing/gateway.ts";
 
 async function oneEchoing() {
   const one = await startInstance("orders-1", (_, response, body) => response.end(`echo ${body.length}`));

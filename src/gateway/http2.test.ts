@@ -2,7 +2,7 @@
 import { type ClientHttp2Session, connect, constants } from "node:http2";
 import { expect, onTestFinished, test } from "vitest";
 import { epoch } from "../kernel/epoch.ts";
-import { checkCounts, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./test-kit.ts";
+import { checkCounts, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./testing/gateway.ts";
 
 function connectTo(url: string): ClientHttp2Session {
   const session = connect(url);

@@ -6,7 +6,7 @@ import { epoch } from "../kernel/epoch.ts";
 import { systemClock } from "../kernel/system.ts";
 import { type ControllerLine, type GatewayReport, gatewayReportSchema } from "../model/membership.ts";
 import { linesOf } from "./link.ts";
-import { membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./test-kit.ts";
+import { membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./testing/gateway.ts";
 
 interface FakeController {
   readonly url: string;

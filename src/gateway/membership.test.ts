@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { compareEpochs, epoch } from "../kernel/epoch.ts";
 import { Membership, type MembershipEffect } from "./membership.ts";
-import { memberOf, membershipLine, type RouteGiven } from "./test-kit.ts";
+import { memberOf, membershipLine, type RouteGiven } from "./testing/gateway.ts";
 
 function line(membership: Membership, routes: readonly RouteGiven[], given: { complete?: boolean; ttlMs?: number; at?: number } = {}) {
   return membership.step({ type: "line", at: given.at ?? 0, line: membershipLine(routes, given) });

@@ -1,7 +1,7 @@
 /** The sentences of the gateway's promise, each against real sockets. */
 import { expect, test } from "vitest";
 import { epoch } from "../kernel/epoch.ts";
-import { checkCounts, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./test-kit.ts";
+import { checkCounts, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./testing/gateway.ts";
 
 const counts = (gateway: Awaited<ReturnType<typeof startTestGateway>>) => ({ ...gateway.core.ledger.of("orders").counts });
 

@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { RoutePolicy } from "../model/membership.ts";
-import { checkCounts, memberOf, membershipLine, send, startInstance, startTestGateway, untilReady } from "./test-kit.ts";
+import { checkCounts, memberOf, membershipLine, send, startInstance, startTestGateway, untilReady } from "./testing/gateway.ts";
 
 type Fault =
   /** The port is closed. */

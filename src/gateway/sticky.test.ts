@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { epoch } from "../kernel/epoch.ts";
 import { systemClock } from "../kernel/system.ts";
-import { type Answer, KEYS, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./test-kit.ts";
+import { type Answer, KEYS, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./testing/gateway.ts";
 import { Tokens, type TokenClaims } from "./tokens.ts";
 
 const transactional: Answer = (request, response) => {

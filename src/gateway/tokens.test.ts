@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { KEYS } from "./test-kit.ts";
+import { KEYS } from "./testing/gateway.ts";
 import { cookieValue, parseSessionHeader, type TokenClaims, Tokens } from "./tokens.ts";
 
 const claims: TokenClaims = { route: "orders", instance: "orders-1", incarnation: 3, session: "s-1", ttlMs: 10_000, expiresAt: 5_000 };

@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { epoch } from "../kernel/epoch.ts";
 import { systemClock } from "../kernel/system.ts";
-import { checkCounts, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./test-kit.ts";
+import { checkCounts, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./testing/gateway.ts";
 
 const clients: WebSocket[] = [];
 afterEach(() => {

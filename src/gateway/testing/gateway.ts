@@ -9,12 +9,12 @@ import {
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { onTestFinished } from "vitest";
-import type { Clock } from "../kernel/clock.ts";
-import { type Epoch, epoch } from "../kernel/epoch.ts";
-import { systemClock, systemIds, systemRandom } from "../kernel/system.ts";
-import type { ControllerLine, Member, RoutePolicy } from "../model/membership.ts";
-import type { GatewayLog } from "./core.ts";
-import { type Gateway, type GatewayOptions, startGateway } from "./server.ts";
+import type { Clock } from "../../kernel/clock.ts";
+import { type Epoch, epoch } from "../../kernel/epoch.ts";
+import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
+import type { ControllerLine, Member, RoutePolicy } from "../../model/membership.ts";
+import type { GatewayLog } from "../core.ts";
+import { type Gateway, type GatewayOptions, startGateway } from "../server.ts";
 
 export const KEYS = [{ id: "k1", secret: "0123456789abcdef0123456789abcdef" }];
 
