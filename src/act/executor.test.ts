@@ -5,7 +5,7 @@ import { storeUnavailable } from "../store/port.ts";
 import { done } from "./step-kind.ts";
 import { aCreate, aKind, API_DOWN, draftOf, MINUTES, useHarness } from "./testing/executor-harness.ts";
 import { faulty, type Fault } from "./testing/fuse.ts";
-import { INSTANCE, POOL, recordOf, storedInstance } from "./testing/world.ts";
+import { INSTANCE, recordOf, storedInstance } from "./testing/world.ts";
 
 const h = useHarness();
 
@@ -213,4 +213,18 @@ test("a fault of the program is no failed step: it is tried again and logged", a
 
   expect(await h.stepsAs()).toEqual(["try/x done tried"]);
   expect(errors).toHaveLength(2);
+});
+
+test("a store that is damaged says nothing about an open step: it is left, not failed", async () => {
+  const draft = await h.aCordon();
+  const damaged = new RelevoError("store_corrupt", "the store is damaged");
+  const kube = faulty(h.world.kube, ({ method }) => (method === "patch" ? { error: API_DOWN, side: "before" } : undefined));
+  const store = faulty(h.world.store, ({ method, number }) =>
+    method === "commit" && number === 3 ? { error: damaged, side: "before" } : undefined,
+  );
+
+  void h.anExecutor({ kube, store }).start(h.authority, draft);
+  await h.world.clock.advance(MINUTES);
+
+  expect(await h.stepsAs()).toEqual([`${draft.id} unknown kube_service_unavailable`]);
 });

@@ -157,7 +157,14 @@ class StepExecutor implements Executor {
       if (compareEpochs(authority.epoch, running.authority.epoch) > 0) running.authority = authority;
       return running.over;
     }
-    if (this.#closed || this.inFlight(authority.pool).size >= TASKS_PER_POOL_MAX) return Promise.resolve();
+    if (this.#closed) return Promise.resolve();
+    if (this.inFlight(authority.pool).size >= TASKS_PER_POOL_MAX) {
+      this.#options.log.warn(
+        { pool: authority.pool, step: step.id, limit: TASKS_PER_POOL_MAX },
+        "too many open steps: one is left for later",
+      );
+      return Promise.resolve();
+    }
     const task: Task = {
       base,
       pool: authority.pool,
@@ -278,7 +285,7 @@ class StepExecutor implements Executor {
       return await (this.#slots.get(task.pool) as Slots).run(async () => {
         if (this.#closed) throw stopped("this process ends");
         const isFresh = isFirst && this.#options.clock.monotonic() - since <= CONFIRM_AFTER_MS;
-        if (!isFresh && !(await this.#journal.confirm(task.authority, bound))) return { outcome: superseded("overtaken") };
+        if (!isFresh && !(await this.#confirm(task, bound))) return { outcome: superseded("overtaken") };
         if (isFirst) return { outcome: await bound.act(ports) };
         const probe = await bound.probe(ports);
         if (probe.answer === "cannot_tell") return { doubt: probe.why };
@@ -287,6 +294,17 @@ class StepExecutor implements Executor {
       });
     } catch (fault) {
       return { fault };
+    }
+  }
+
+  /** A store that is damaged says nothing about the step: that is not failed, it is left. */
+  async #confirm(task: Task, bound: BoundStep): Promise<boolean> {
+    try {
+      return await this.#journal.confirm(task.authority, bound);
+    } catch (error) {
+      if (verdictOf(error) !== "never") throw error;
+      this.#options.log.error({ pool: task.pool, step: task.id, code: codeOf(error) }, describeError(error));
+      throw stopped("the journal cannot be asked");
     }
   }
 
@@ -312,7 +330,8 @@ class StepExecutor implements Executor {
     await this.#persist(task, async () => {
       ended = await this.#journal.end(task.authority, task.id, outcome, bound);
     });
-    this.#options.log.info({ pool: task.pool, step: task.id, state: ended.state, outcome: ended.code }, "a step ended");
+    const { pool, instance, kind, id } = task;
+    this.#options.log.info({ pool, instance, kind, step: id, state: ended.state, outcome: ended.code }, "a step ended");
     return "plan_again";
   }
 
