@@ -5,7 +5,7 @@ import { storeUnavailable } from "../store/port.ts";
 import { done } from "./step-kind.ts";
 import { aCreate, aKind, API_DOWN, draftOf, MINUTES, useHarness } from "./testing/executor-harness.ts";
 import { faulty, type Fault } from "./testing/fuse.ts";
-import { INSTANCE, recordOf, storedInstance } from "./testing/world.ts";
+import { INSTANCE, POOL, recordOf, storedInstance } from "./testing/world.ts";
 
 const h = useHarness();
 
