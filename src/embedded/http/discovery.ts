@@ -1,5 +1,6 @@
 /** What a client may ask for: the aggregated documents, and the older ones per group version. */
-import type { KindRegistry, KindSpec, Subresource } from "../kinds.ts";
+import type { KindSpec, Subresource } from "../kinds.ts";
+import type { KindRegistry } from "../store/kind-registry.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

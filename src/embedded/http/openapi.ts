@@ -1,6 +1,7 @@
 /** As much OpenAPI v3 as `kubectl apply` and `kubectl explain` need; validation is the server's (`fieldValidation`). */
 import { apiVersionOf } from "../../kube/resources.ts";
-import type { KindRegistry, KindSpec } from "../kinds.ts";
+import type { KindSpec } from "../kinds.ts";
+import type { KindRegistry } from "../store/kind-registry.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,6 @@
 /** From a path to what it addresses. */
-import type { KindRegistry, KindSpec } from "../kinds.ts";
+import type { KindSpec } from "../kinds.ts";
+import type { KindRegistry } from "../store/kind-registry.ts";
 
 export type Route =
   | { readonly to: "collection"; readonly kind: KindSpec; readonly namespace: string | undefined }

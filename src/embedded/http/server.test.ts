@@ -246,6 +246,14 @@ test("only loopback names and no web page may ask", async () => {
   expect(codes).toEqual([403, 403, 200]);
 });
 
+test("JSON is served to who would rather have protobuf, and nothing to who takes only that", async () => {
+  const accepts = ["application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf", "*/*"];
+  const codes = [];
+  for (const accept of accepts) codes.push((await call("GET", MAPS, { headers: { accept } })).code);
+
+  expect(codes).toEqual([200, 406, 200]);
+});
+
 test("an address that is not loopback demands a token, and the token is checked", async () => {
   await expect(open({ host: "0.0.0.0" })).rejects.toMatchObject({ code: "embedded_api_open" });
   await server.close();

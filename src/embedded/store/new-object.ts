@@ -1,5 +1,5 @@
 /** What the API server makes of an object that is to be created, and the address of any object that is written. Pure. */
-import type { KubeObject, KubeObjectDraft, Preconditions } from "../../kube/api.ts";
+import type { KubeObject, KubeObjectDraft, Preconditions, ResourceType } from "../../kube/api.ts";
 import { apiVersionOf, CUSTOM_RESOURCE_DEFINITIONS } from "../../kube/resources.ts";
 import { isType, type KindSpec } from "../kinds.ts";
 import { applyDefaults } from "./admission.ts";
@@ -107,7 +107,7 @@ export function identityOf(candidate: JsonObject): Preconditions {
 }
 
 /** Throws 409 when the object is another one, or was changed. */
-export function checkPreconditions(kind: KindSpec, object: KubeObject, { uid, resourceVersion }: Preconditions): void {
+export function checkPreconditions(kind: ResourceType, object: KubeObject, { uid, resourceVersion }: Preconditions): void {
   const { name } = object.metadata;
   if (uid !== undefined && uid !== object.metadata.uid) {
     throw conflict(kind, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${object.metadata.uid}`);

@@ -21,7 +21,8 @@ import {
   type WatchOptions,
 } from "../../kube/api.ts";
 import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, PRIORITY_CLASSES } from "../../kube/resources.ts";
-import { isType, KindRegistry, type KindSpec, kindKey } from "../kinds.ts";
+import { isType, type KindSpec, kindKey } from "../kinds.ts";
+import { KindRegistry } from "./kind-registry.ts";
 import { alreadyExists, badRequest, expired, forbidden, notFound, storeFull, tooManyRequests } from "./api-errors.ts";
 import { Collection } from "./collection.ts";
 import { kindsOfDefinition } from "./custom-kinds.ts";

@@ -5,6 +5,7 @@ import { NODES, POD_DISRUPTION_BUDGETS, PODS } from "../../kube/resources.ts";
 import { conflict, internalError, tooManyRequests } from "./api-errors.ts";
 import { formatSeconds } from "./deletion.ts";
 import { isJsonObject, type JsonObject, valueAt } from "./json.ts";
+import { checkPreconditions } from "./new-object.ts";
 import { type ObjectStore, refOf } from "./object-store.ts";
 import { type LabelSelector, matchesLabelSelector } from "./selectors.ts";
 
@@ -15,10 +16,7 @@ export type EvictOptions = DeleteOptions & { readonly dryRun?: boolean | undefin
 /** Deletes a pod if its disruption budget allows it, and takes one disruption from the budget in the same step. */
 export function evictPod(store: ObjectStore, ref: ObjectRef, options: EvictOptions = {}): void {
   const pod = store.get(ref);
-  const { uid } = options.preconditions ?? {};
-  if (uid !== undefined && uid !== pod.metadata.uid) {
-    throw conflict(PODS, ref.name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${pod.metadata.uid}`);
-  }
+  checkPreconditions(PODS, pod, options.preconditions ?? {});
   if (countsForBudget(pod)) spendBudget(store, pod, options.dryRun ?? false);
   if (options.dryRun) return;
   if (pod.metadata.deletionTimestamp === undefined && valueAt(pod, "spec.nodeName") !== undefined) markEvicted(store, ref);
