@@ -364,6 +364,7 @@ test("delete waits for what is held, wait for a condition and for the end", asyn
   expect(await ok("delete", "pod", "p1", "--timeout=10s")).toBe('pod "p1" deleted\n');
   expect(await ok("delete", "pool", "orders", "--wait=false")).toBe('pool.relevo.dev "orders" deleted\n');
   const waiting = ok("wait", "--for=delete", "pool/orders", "--timeout=10s");
+  await expect.poll(() => store.watcherCount, { timeout: 10_000 }).toBe(2);
   await ok("patch", "pool", "orders", "--type=merge", "-p", '{"metadata":{"finalizers":null}}');
   expect(await waiting).toBe("pool.relevo.dev/orders condition met\n");
   kubelet.close();
