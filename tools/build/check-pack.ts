@@ -24,7 +24,7 @@ try {
     { readonly filename: string; readonly size: number; readonly files: readonly { readonly path: string }[] },
   ];
   const paths = packed.files.map(({ path }) => path);
-  const unwanted = paths.filter((path) => path.startsWith("src/") || /\.test\.(ts|js|d\.ts)$/.test(path));
+  const unwanted = paths.filter((path) => path.startsWith("src/") || /\.test\.(ts|js|d\.ts)$|\/testing\//.test(path));
   const wanted = ["LICENSE", "README.md", "bin/relevo.mjs", "dist/main.js", "dist/sdk/index.js", "dist/sdk/index.d.ts"];
   const absent = wanted.filter((path) => !paths.includes(path));
   if (unwanted.length > 0 || absent.length > 0)
