@@ -91,7 +91,7 @@ export async function createSimulatedCluster(options: SimulatedClusterOptions): 
  */
 export async function startEmbeddedCluster(options: EmbeddedClusterOptions): Promise<EmbeddedCluster> {
   const dir = resolve(options.dir);
-  await refuseDirInUse(dir);
+  await refuseDirInUse(dir, options.clock);
   await mkdir(dir, { recursive: true });
   endLeftovers(dir);
   for (const old of ["pods", "logs"]) await rm(join(dir, old), { recursive: true, force: true });
@@ -184,15 +184,19 @@ function provisionerOptions({ nodes, zones, bootDelayMs, provisioner }: CommonOp
 }
 
 /** Asks whoever the folder names: a file alone may be left over from a crash. */
-async function refuseDirInUse(dir: string): Promise<void> {
+async function refuseDirInUse(dir: string, clock: Clock): Promise<void> {
   const text = await readFile(join(dir, STATE_FILE), "utf8").catch(() => undefined);
   if (text === undefined) return;
   const state = parseState(text);
   if (state === undefined) return;
-  const answer = await fetch(`${state.adminUrl}/embedded/v1`, { signal: AbortSignal.timeout(IN_USE_CHECK_MS) }).then(
-    async (response) => (await response.json()) as { readonly uid?: unknown },
-    () => undefined,
-  );
+  const late = new AbortController();
+  const timer = clock.after(IN_USE_CHECK_MS, () => late.abort());
+  const answer = await fetch(`${state.adminUrl}/embedded/v1`, { signal: late.signal })
+    .then(
+      async (response) => (await response.json()) as { readonly uid?: unknown },
+      () => undefined,
+    )
+    .finally(() => timer.cancel());
   if (answer?.uid !== state.uid) return;
   throw new RelevoError("embedded_dir_in_use", "Another embedded cluster lives in this folder.", {
     found: `process ${state.pid}, ${state.apiUrl}`,

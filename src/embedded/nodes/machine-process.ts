@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { FromHelper, StartContainer, ToHelper } from "./helper-protocol.ts";
 
-const HELPER = fileURLToPath(new URL(`./helper${extname(import.meta.url)}`, import.meta.url));
+const HELPER = fileURLToPath(new URL(`./helper-process${extname(import.meta.url)}`, import.meta.url));
 
 interface Pending {
   readonly resolve: (message: FromHelper) => void;

@@ -1,12 +1,13 @@
 /**
  * The machine of one node: a small process that starts, ends and reaps the node's containers. It leads a process group of its own and its containers stay in
- * it, so one signal to the group takes the whole machine. It imports nothing but Node: how fast a node boots hangs on it.
+ * it, so one signal to the group takes the whole machine. It imports next to nothing: how fast a node boots hangs on it.
  *
  * When its channel closes, whoever owned the cluster is gone, and the group ends itself.
  */
 import { spawn, execFile, type ChildProcess } from "node:child_process";
 import { closeSync, copyFileSync, mkdirSync, openSync, readFileSync, readdirSync, statSync, truncateSync } from "node:fs";
 import { dirname } from "node:path";
+import { systemClock } from "../../kernel/system.ts";
 import type { FromHelper, StartContainer, ToHelper } from "./helper-protocol.ts";
 
 const LOG_CHECK_MS = 1_000;
@@ -110,6 +111,13 @@ function rotateLogs(): void {
   }
 }
 
+function rotateLogsFromNowOn(): void {
+  systemClock.after(LOG_CHECK_MS, () => {
+    rotateLogs();
+    rotateLogsFromNowOn();
+  });
+}
+
 process.on("message", (message: ToHelper) => {
   switch (message.kind) {
     case "start":
@@ -127,5 +135,5 @@ process.on("message", (message: ToHelper) => {
 });
 process.on("disconnect", () => process.kill(-process.pid, "SIGKILL"));
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
-setInterval(rotateLogs, LOG_CHECK_MS);
+rotateLogsFromNowOn();
 send({ kind: "ready" });
