@@ -15,8 +15,14 @@ export type StepView = z.infer<typeof stepView>;
 
 const POLL_MS = 100;
 const MAX_RECORDS = 1_000;
+const VICTIM_WITHIN_MS = 30_000;
 
 const interruptionView = z.object({ instanceId: z.string(), region: z.string(), account: z.string(), time: z.string() });
+
+export interface Victim {
+  readonly node: NodeView;
+  readonly instance: string;
+}
 
 export interface WorldOptions {
   readonly client: ControllerClient;
@@ -54,16 +60,24 @@ export class DemoWorld {
     return (await this.#options.client.get(`/v1/pools/${pool}`, poolView)).serving;
   }
 
-  /** A node that carries a serving instance of this pool, and best none of another; with the instance's id. */
-  async victim(pool: string, spare: ReadonlySet<string> = new Set()): Promise<{ readonly node: NodeView; readonly instance: string }> {
+  /** A node that carries a serving instance of this pool, and best none of another; with the instance's id. Waits for one. */
+  async victim(pool: string, spare: ReadonlySet<string> = new Set()): Promise<Victim> {
+    let found: Victim | undefined;
+    await this.until(`a node with a serving instance of ${pool}`, VICTIM_WITHIN_MS, async () => {
+      found = await this.#findVictim(pool, spare);
+      return found !== undefined;
+    });
+    return found as Victim;
+  }
+
+  async #findVictim(pool: string, spare: ReadonlySet<string>): Promise<Victim | undefined> {
     const serving = new Set((await this.instances(pool)).filter(({ phase }) => phase === "serving").map(({ id }) => id));
     const nodes = (await this.nodes()).filter(
       (node) => node.ready && !node.unschedulable && !spare.has(node.name) && node.instances.some((id) => serving.has(id)),
     );
     const node = nodes.toSorted((a, b) => a.instances.length - b.instances.length || (a.name < b.name ? -1 : 1))[0];
     const instance = node?.instances.find((id) => serving.has(id));
-    if (!node || instance === undefined) throw new RelevoError("demo_no_victim", `no node carries a serving instance of ${pool}`);
-    return { node, instance };
+    return node && instance !== undefined ? { node, instance } : undefined;
   }
 
   drift(node: string): Promise<unknown> {

@@ -22,6 +22,9 @@ export interface ClusterProcessOptions {
   readonly logLevel: string;
 }
 
+/** An empty node goes after as many looks of the provisioner, as with Karpenter's 10 s and a consolidateAfter of 30 s. */
+const CONSOLIDATE_AFTER_INTERVALS = 3;
+
 /** Runs until it is asked to end. */
 export async function runCluster(options: ClusterProcessOptions): Promise<void> {
   const log = createLogger({ level: options.logLevel, name: "cluster", clock: systemClock });
@@ -38,7 +41,9 @@ export async function runCluster(options: ClusterProcessOptions): Promise<void> 
     random: systemRandom,
     log: (level, message, fields) => log[level](fields, message),
     validators: { [kindKey(POOLS)]: poolProblems },
-    ...(disruptionIntervalMs === undefined ? {} : { provisioner: { disruptionIntervalMs } }),
+    ...(disruptionIntervalMs === undefined
+      ? {}
+      : { provisioner: { disruptionIntervalMs, consolidateAfterMs: CONSOLIDATE_AFTER_INTERVALS * disruptionIntervalMs } }),
   });
   tellReady({ cluster: cluster.url, admin: cluster.adminUrl, kubeconfig: cluster.kubeconfigPath });
   await untilAskedToEnd();

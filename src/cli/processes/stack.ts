@@ -45,7 +45,11 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   secretIn(join(dir, "gateway.key"));
   const supervisor = new Supervisor({ clock, logDir: join(dir, "logs"), onDeath: options.onDeath });
   const begin = async (name: string, args: (known: Readonly<Record<string, string>>) => readonly string[]) => {
-    const urls = await supervisor.start({ name, args: (known) => [...args(known), "--log-level", logLevel], env: { NODE_COMPILE_CACHE: join(dir, "compile-cache") } });
+    const urls = await supervisor.start({
+      name,
+      args: (known) => [...args(known), "--log-level", logLevel],
+      env: { NODE_COMPILE_CACHE: join(dir, "compile-cache") },
+    });
     options.onReady?.(name, urls);
     return urls;
   };
