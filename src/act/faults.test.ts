@@ -52,6 +52,9 @@ function faultsOf(queue: Fate[], current: () => Fuse): Faults {
   return { store: fault(STORE_AWAY, STORE_AWAY), kube: fault(KUBE_AWAY, KUBE_CONFLICT), driver: fault(LOST, LOST) };
 }
 
+/** A failure prints its seed; `SEED=…` runs it again. */
+const SEED = process.env["SEED"] === undefined ? {} : { seed: Number(process.env["SEED"]) };
+
 const SLICE_MS = 90_000;
 const SLICES_MAX = 60;
 
@@ -98,6 +101,6 @@ test.each(Object.entries(SCENARIOS))("%s ends as without faults (I27)", async (_
     fc.asyncProperty(fates, async (script) => {
       expect(await run(scenario, script)).toEqual(undisturbed);
     }),
-    { numRuns: 40 },
+    { numRuns: 40, ...SEED },
   );
 });
