@@ -8,7 +8,7 @@ import { systemClock, systemIds, systemRandom } from "../kernel/system.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, LEASES, NODES, PODS } from "../kube/resources.ts";
 import { type EmbeddedCluster, type EmbeddedClusterOptions, startEmbeddedCluster } from "./cluster.ts";
 import { isReady, type PodSpec, type PodView } from "./controllers/views.ts";
-import { deployment } from "./testing.ts";
+import { deployment } from "./testing/cluster.ts";
 
 const LIMIT_MS = 15_000;
 

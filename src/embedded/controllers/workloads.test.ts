@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isNotFound, KubeApiError } from "../../kube/api.ts";
 import { DAEMON_SETS, DEPLOYMENTS, NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS } from "../../kube/resources.ts";
-import { testCluster, type TestCluster } from "../testing.ts";
+import { testCluster, type TestCluster } from "../testing/cluster.ts";
 import { conditionOf, isReady, type Condition, type NodeView, type PodView } from "./views.ts";
 
 const status = (cluster: TestCluster, name: string): Readonly<Record<string, unknown>> =>

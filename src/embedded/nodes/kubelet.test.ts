@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CONFIG_MAPS, EVENTS, PODS } from "../../kube/resources.ts";
 import type { ContainerStatus, PodSpec, PodView } from "../controllers/views.ts";
-import { testCluster, type TestCluster } from "../testing.ts";
+import { testCluster, type TestCluster } from "../testing/cluster.ts";
 
 const RUN = { name: "main", image: "example", command: ["run"] };
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { KubeObject, ResourceType } from "../../kube/api.ts";
 import { NODE_CLAIMS, NODE_POOLS, NODES, POD_DISRUPTION_BUDGETS, PODS } from "../../kube/resources.ts";
 import type { NodeClaimView, NodeView, PodView } from "../controllers/views.ts";
-import { testCluster, type TestCluster } from "../testing.ts";
+import { testCluster, type TestCluster } from "../testing/cluster.ts";
 
 const QUICK = { disruptionIntervalMs: 1_000, consolidateAfterMs: 600_000, vanishAfterMs: 8_000 };
 const PROTECTED = { annotations: { "karpenter.sh/do-not-disrupt": "true" } };

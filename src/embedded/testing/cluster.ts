@@ -1,13 +1,13 @@
 /** A cluster for tests: nothing is real, time is virtual, chance is seeded. */
-import type { Ids } from "../kernel/ids.ts";
-import type { Random } from "../kernel/random.ts";
-import { VirtualClock } from "../kernel/virtual-clock.ts";
-import type { KubeObject, KubeObjectDraft, ResourceType } from "../kube/api.ts";
-import { DEPLOYMENTS, PODS } from "../kube/resources.ts";
-import { createSimulatedCluster, type SimulatedCluster, type SimulatedClusterOptions } from "./cluster.ts";
-import { isReady, type PodView } from "./controllers/views.ts";
-import { DEFAULT_MODEL, type ContainerModel, SimulatedRuntime } from "./nodes/simulated-runtime.ts";
-import type { ContainerStart } from "./nodes/pod-runtime.ts";
+import type { Ids } from "../../kernel/ids.ts";
+import type { Random } from "../../kernel/random.ts";
+import { VirtualClock } from "../../kernel/virtual-clock.ts";
+import type { KubeObject, KubeObjectDraft, ResourceType } from "../../kube/api.ts";
+import { DEPLOYMENTS, PODS } from "../../kube/resources.ts";
+import { createSimulatedCluster, type SimulatedCluster, type SimulatedClusterOptions } from "../cluster.ts";
+import { isReady, type PodView } from "../controllers/views.ts";
+import { DEFAULT_MODEL, type ContainerModel, SimulatedRuntime } from "../nodes/simulated-runtime.ts";
+import type { ContainerStart } from "../nodes/pod-runtime.ts";
 
 /** Mulberry32: small, and the same everywhere. */
 export function seededRandom(seed: number): Random {
