@@ -11,7 +11,7 @@ export type Failure =
   | { readonly kind: "not_taken"; readonly reason: string }
   /** It was written, and no answer came. */
   | { readonly kind: "lost"; readonly reason: string }
-  /** The gateway cannot express it. */
+  /** It cannot be sent as it is, or its own body failed: no fault of the member's. */
   | { readonly kind: "invalid"; readonly reason: string };
 
 class Aborted extends Error {}
@@ -88,9 +88,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 }
 
+const UNSENDABLE = new Set(["UND_ERR_INVALID_ARG", "UND_ERR_NOT_SUPPORTED", "UND_ERR_REQ_CONTENT_LENGTH_MISMATCH"]);
+
 function failureOf(error: Error, started: boolean): Failure {
   const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
-  if (code === "UND_ERR_INVALID_ARG" || code === "UND_ERR_NOT_SUPPORTED") return { kind: "invalid", reason: error.message };
+  if (UNSENDABLE.has(code)) return { kind: "invalid", reason: error.message };
   return { kind: started ? "lost" : "not_taken", reason: reasonOf(code) };
 }
 

@@ -51,6 +51,7 @@ export abstract class Exchange implements Obligation, Waiter {
   #queuedAt = 0;
   #queuedMs = 0;
   #bodyTouched = false;
+  #bodyFailed = false;
   #tie: SessionTie | null = null;
   #limit: Limit | null = null;
   #headSent = false;
@@ -189,7 +190,12 @@ export abstract class Exchange implements Obligation, Waiter {
   // undici would destroy a stream whose connection failed; of an iterable it asks nothing before the first write.
   async *#touchingBody(): AsyncGenerator<Buffer> {
     this.#bodyTouched = true;
-    yield* this.streamBody();
+    try {
+      yield* this.streamBody();
+    } catch (error) {
+      this.#bodyFailed = true;
+      throw error;
+    }
   }
 
   /** The last try, and whatever may not be repeated, is bounded by the gateway's own limit only. */
@@ -307,7 +313,8 @@ export abstract class Exchange implements Obligation, Waiter {
   }
 
   attemptFailed(attempt: Attempt, failure: Failure): void {
-    this.#fail(attempt, failure);
+    // The member saw the request break off because its body did.
+    this.#fail(attempt, this.#bodyFailed ? { kind: "invalid", reason: "body_aborted" } : failure);
   }
 
   #fail(attempt: Attempt, failure: Failure): void {
@@ -322,7 +329,10 @@ export abstract class Exchange implements Obligation, Waiter {
   }
 
   #afterFailure(member: MemberState, failure: Failure): void {
-    if (failure.kind === "invalid") return this.#headSent ? this.#cut("bad_request") : this.reject("bad_request");
+    if (failure.kind === "invalid") {
+      const code = this.#bodyFailed ? "body_aborted" : "bad_request";
+      return this.#headSent ? this.#cut(code) : this.reject(code);
+    }
     if (this.#headSent) return this.#cut(`upstream_${failure.reason}`);
     if (failure.kind === "not_taken") this.#notTaken += 1;
     if (!this.#mayRepeat(failure, member)) return this.reject(this.#rejectionOf(failure));

@@ -73,6 +73,8 @@ export interface RequestHead {
   /** -1 when it was not given. */
   readonly contentLength: number;
   readonly chunked: boolean;
+  /** A transfer coding besides `chunked`, which cannot be passed on. */
+  readonly transfersOtherwise: boolean;
   readonly expectsContinue: boolean;
   readonly hasKey: boolean;
   readonly token: string | undefined;
@@ -86,6 +88,7 @@ export function readRequestHead(raw: readonly string[], clientAddress: string, a
   let host = authority;
   let contentLength = -1;
   let chunked = false;
+  let transfersOtherwise = false;
   let expectsContinue = false;
   let hasKey = false;
   let token: string | undefined;
@@ -117,6 +120,7 @@ export function readRequestHead(raw: readonly string[], clientAddress: string, a
         break;
       case "transfer":
         chunked = true;
+        transfersOtherwise ||= value.toLowerCase() !== "chunked";
         break;
       case "expect":
         expectsContinue = value.toLowerCase() === "100-continue";
@@ -154,7 +158,7 @@ export function readRequestHead(raw: readonly string[], clientAddress: string, a
   headers.push("x-forwarded-for", forwardedFor, "x-forwarded-proto", proto);
   const shownHost = forwardedHost ?? host;
   if (shownHost !== undefined) headers.push("x-forwarded-host", shownHost);
-  return { headers, host, contentLength, chunked, expectsContinue, hasKey, token, cookie, upgrade };
+  return { headers, host, contentLength, chunked, transfersOtherwise, expectsContinue, hasKey, token, cookie, upgrade };
 }
 
 /** Names that `Connection` lists concern this hop only. */

@@ -1,8 +1,9 @@
 /** Malformed, huge and slow: explicit errors, bounded memory, and the others are served meanwhile. */
 import { createServer } from "node:http";
-import { connect, type AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer as createNetServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../kernel/system.ts";
+import { H1Front } from "./relay-h1.ts";
 import { checkCounts, memberOf, membershipLine, send, startInstance, startTestGateway, until, untilReady } from "./testing/gateway.ts";
 
 async function oneEchoing() {
@@ -41,6 +42,11 @@ test.each([
   ["a bare line feed in a header", "GET / HTTP/1.1\nHost: orders\n\n", /^HTTP\/1.1 400 /],
   ["a control character in a header", "GET / HTTP/1.1\r\nHost: orders\r\nX: a\u0001b\r\n\r\n", /^HTTP\/1.1 400 /],
   ["a huge header", `GET / HTTP/1.1\r\nHost: orders\r\nX: ${"x".repeat(100_000)}\r\n\r\n`, /^HTTP\/1.1 431 /],
+  [
+    "a transfer coding that cannot be passed on",
+    "POST / HTTP/1.1\r\nHost: orders\r\nTransfer-Encoding: gzip, chunked\r\nConnection: close\r\n\r\n0\r\n\r\n",
+    /^HTTP\/1.1 400 /,
+  ],
   ["a target that is no path", "GET orders HTTP/1.1\r\nHost: orders\r\nConnection: close\r\n\r\n", /^HTTP\/1.1 400 /],
   ["a chunk without a size", "POST / HTTP/1.1\r\nHost: orders\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", /^HTTP\/1.1 400 |^$/],
 ])("%s is answered with an explicit error, and others are served", async (_, text, answer) => {
@@ -250,4 +256,31 @@ test("what concerns one hop only, and what only the gateway may say, is not pass
     "x-forwarded-proto",
     "x-kept",
   ]);
+});
+
+test("a head that takes too long is answered 408, and its connection ends", async () => {
+  const gateway = await startTestGateway();
+  const front = new H1Front(gateway.core, { requestHeadMs: 150, requestHeadSweepMs: 20 });
+  const server = createNetServer((socket) => front.accept(socket));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    front.destroyAll();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+
+  expect(await raw(`http://127.0.0.1:${port}`, "GET / HTTP/1.1\r\nHost: ord", 3_000)).toMatch(/^HTTP\/1.1 408 /);
+});
+
+test("a client that breaks off its upload is no fault of the instance", async () => {
+  const one = await startInstance("orders-1", (_, response) => response.end("ok"));
+  const gateway = await startTestGateway();
+  gateway.apply(membershipLine([{ policy: { healthEveryMs: 60_000 }, members: [one.member()] }]));
+  await untilReady(gateway);
+
+  await raw(gateway.url, "POST / HTTP/1.1\r\nHost: orders\r\nContent-Length: 1000000\r\n\r\nabc", 50);
+  await until("it is over", () => gateway.core.ledger.of("orders").counts.inFlight === 0);
+
+  expect(gateway.core.membership.find("orders", "orders-1", 1)?.health).toBe("passing");
+  expect(gateway.core.ledger.of("orders").counts).toMatchObject({ accepted: 1, completed: 1 });
 });

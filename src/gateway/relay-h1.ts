@@ -42,13 +42,13 @@ export class H1Front {
   readonly #core: GatewayCore;
   readonly #sockets = new Set<ClientSocket>();
 
-  constructor(core: GatewayCore) {
+  constructor(core: GatewayCore, limits: { readonly requestHeadMs: number; readonly requestHeadSweepMs: number } = LIMITS) {
     this.#core = core;
     this.server = createServer({
       keepAliveTimeout: 0,
       requestTimeout: 0,
-      headersTimeout: LIMITS.requestHeadMs,
-      connectionsCheckingInterval: LIMITS.requestHeadSweepMs,
+      headersTimeout: limits.requestHeadMs,
+      connectionsCheckingInterval: limits.requestHeadSweepMs,
       maxHeaderSize: LIMITS.requestHeadBytes,
       noDelay: true,
       optimizeEmptyRequests: true,
@@ -58,6 +58,8 @@ export class H1Front {
     this.server.on("request", (request, response) => this.#request(request, response));
     this.server.on("checkContinue", (request, response) => this.#request(request, response));
     this.server.on("upgrade", (request, socket, first) => this.#upgrade(request, socket, first));
+    // It never listens itself; without this it would not look for heads that take too long.
+    this.server.emit("listening");
     this.server.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#clientError(error, socket as ClientSocket));
   }
 
@@ -113,7 +115,7 @@ export class H1Front {
     const route = this.#core.routeFor(head.host);
     if (route === undefined) return "no_route";
     const path = pathOf(request.url ?? "/");
-    return path === undefined ? "bad_request" : { route, path, head };
+    return path === undefined || head.transfersOtherwise ? "bad_request" : { route, path, head };
   }
 
   #begin(connection: Connection, exchange: H1Exchange): void {
@@ -183,6 +185,7 @@ export class H1Front {
 
   destroyAll(): void {
     for (const socket of this.#sockets) socket.destroy();
+    this.server.close();
   }
 }
 
