@@ -1,0 +1,54 @@
+/** What the checkers hear of a simulation: every commit, every call of the API and of an instance, every request that is sent to one. */
+import type { KubeObject, ListOptions, ObjectRef, ResourceType, WatchEvent } from "../kube/api.ts";
+import type { Instant } from "../kernel/clock.ts";
+import type { Epoch } from "../kernel/epoch.ts";
+import type { MemberReport, RouteCounts } from "../model/membership.ts";
+import type { Authority, Change, PoolRows } from "../store/port.ts";
+
+export type WriteMethod = "create" | "replace" | "patch" | "patchStatus" | "delete" | "evict";
+
+export type SimEvent =
+  | { readonly type: "claimed"; readonly authority: Authority }
+  /** A commit that the store applied. */
+  | { readonly type: "committed"; readonly authority: Authority; readonly changes: readonly Change[]; readonly now: Instant }
+  | { readonly type: "rows_read"; readonly rows: PoolRows }
+  /** A write that the API server applied: `before` and `after` are undefined where there is none. */
+  | {
+      readonly type: "api_write";
+      readonly method: WriteMethod;
+      readonly ref: ObjectRef;
+      readonly body: unknown;
+      readonly before: KubeObject | undefined;
+      readonly after: KubeObject | undefined;
+    }
+  | { readonly type: "api_list"; readonly process: string; readonly of: ResourceType; readonly options: ListOptions }
+  | { readonly type: "api_trouble"; readonly process: string; readonly of: ResourceType }
+  | { readonly type: "watch_line"; readonly process: string; readonly of: ResourceType; readonly line: WatchEvent }
+  | { readonly type: "listed"; readonly process: string; readonly of: ResourceType; readonly items: readonly KubeObject[] }
+  /** An instance did what a step asked for; a repetition that it only answered is none. */
+  | { readonly type: "instance_performed"; readonly bootId: string; readonly call: string; readonly step: string }
+  /** A gateway replica sends a request to a process. */
+  | {
+      readonly type: "dispatched";
+      readonly replica: string;
+      readonly instance: string;
+      readonly incarnation: number;
+      readonly bootId: string | null;
+      readonly passedCheckAt: Instant | null;
+      readonly state: string | null;
+    }
+  | { readonly type: "counted"; readonly replica: string; readonly route: string; readonly counts: RouteCounts }
+  | { readonly type: "unhandled"; readonly error: string };
+
+export type Observe = (event: SimEvent) => void;
+
+/** What a checker may look at beside the events: the truth, not what anybody believes. */
+export interface Truth {
+  readonly now: () => Instant;
+  readonly pool: () => KubeObject | undefined;
+  readonly pods: () => readonly KubeObject[];
+  readonly objects: (type: ResourceType) => readonly KubeObject[];
+  /** What all gateway replicas that run hold of an instance's incarnation. */
+  readonly held: (instance: string, incarnation: number) => readonly (MemberReport & { readonly replica: string })[];
+  readonly epoch: () => Epoch | undefined;
+}

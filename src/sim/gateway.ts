@@ -1,0 +1,399 @@
+/**
+ * A modelled gateway replica around the production state machines: membership, ledger, queue, balancer and report are those that run on sockets; what is
+ * modelled is the wire, the checks and the link.
+ */
+import { chooseMember } from "../gateway/balancer.ts";
+import { Ledger, type Obligation, type RouteLedger } from "../gateway/ledger.ts";
+import { LIMITS } from "../gateway/limits.ts";
+import { Membership, type MembershipEvent, type MemberState, type RouteState } from "../gateway/membership.ts";
+import { WaitingRoom, type Waiter } from "../gateway/queue.ts";
+import { reportOf } from "../gateway/report.ts";
+import type { InstanceDriver } from "../drivers/port.ts";
+import type { Clock, Timer } from "../kernel/clock.ts";
+import type { Ids } from "../kernel/ids.ts";
+import { integerBetween, type Random } from "../kernel/random.ts";
+import { type ControllerLine, controllerLineSchema, type GatewayReport, type Priority } from "../model/membership.ts";
+import type { EventLog } from "./event-log.ts";
+import type { Observe } from "./events.ts";
+import type { Instances, Work } from "./instances.ts";
+import type { SimulatedProcess } from "./process.ts";
+
+/** How a replica reaches whatever controller is there; both reject when none is. */
+export interface ControllerLink {
+  /** `closed` is called when the stream ends. */
+  open(replica: string, line: (line: ControllerLine) => boolean, closed: () => void): Promise<void>;
+  report(report: GatewayReport): Promise<void>;
+}
+
+export interface GatewayOptions {
+  readonly id: string;
+  readonly process: SimulatedProcess;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly ids: Ids;
+  readonly link: ControllerLink;
+  readonly instances: Instances;
+  readonly log: EventLog;
+  readonly observe: Observe;
+}
+
+export type RequestOutcome = "completed" | "rejected" | "cut";
+
+/** What a client asks for. */
+export interface Ask {
+  readonly route: string;
+  readonly durationMs: number;
+  readonly isIdempotent: boolean;
+  /** Once its answer began it can only be cut. */
+  readonly streams: boolean;
+  readonly done: (outcome: RequestOutcome, instance: string | null) => void;
+}
+
+const NETWORK_MS = 1;
+const CHECK_MS = [1, 6] as const;
+
+export class GatewayReplica {
+  readonly id: string;
+  readonly membership: Membership;
+  readonly ledger = new Ledger();
+  readonly #options: GatewayOptions;
+  readonly #clock: Clock;
+  readonly #waiting = new WaitingRoom(LIMITS.queuedRequests);
+  readonly #held = new Map<MemberState, Set<Exchange>>();
+  readonly #checked = new Map<MemberState, number>();
+  readonly #sessions = new Map<string, Work>();
+  /** Nothing goes through between it and the controller. */
+  isCutOff = false;
+  #sequence = 0;
+  #reportTimer: Timer | undefined;
+  #reportDueAt = Number.POSITIVE_INFINITY;
+  #heardAt = 0;
+  #stream = 0;
+
+  constructor(options: GatewayOptions) {
+    this.id = options.id;
+    this.#options = options;
+    this.#clock = options.process.clock(options.clock);
+    this.membership = new Membership(this.#clock.monotonic());
+  }
+
+  start(): void {
+    void this.#connect();
+    this.#scheduleReport(LIMITS.reportEveryMs);
+    this.#sweep();
+  }
+
+  /** SIGKILL: its connections close, its clients see an error. */
+  die(): void {
+    this.#options.process.kill();
+    for (const exchanges of this.#held.values()) {
+      for (const exchange of exchanges) {
+        exchange.finish?.();
+        exchange.ask.done("rejected", null);
+      }
+    }
+    this.#held.clear();
+  }
+
+  // ---- clients
+
+  ask(ask: Ask): void {
+    const exchange = new Exchange(ask, this.ledger.of(ask.route), this.#clock.monotonic(), this.membership.routes.get(ask.route), this);
+    this.ledger.accept(exchange);
+    this.#route(exchange);
+  }
+
+  /** A session that the instance opened in its answer; the token names it, so any replica may hold it. */
+  openSession(route: string, instance: string, ttlMs: number): string | undefined {
+    const member = this.#memberOf(route, instance);
+    if (member === undefined || member.gone) return undefined;
+    const id = this.#options.ids.next("session");
+    const work: Work = { kind: "session", lost: () => this.endSession(id) };
+    if (typeof this.#options.instances.take(member.host, work) !== "object") return undefined;
+    this.#sessions.set(id, work);
+    this.ledger.touchSession(id, member, ttlMs, this.#clock.monotonic());
+    return id;
+  }
+
+  endSession(id: string): void {
+    const work = this.#sessions.get(id);
+    if (work !== undefined) for (const process of this.#options.instances.all()) process.work.delete(work);
+    this.#sessions.delete(id);
+    if (this.ledger.endSession(id) !== null) this.#scheduleReport(LIMITS.reportSoonMs);
+  }
+
+  #memberOf(route: string, instance: string): MemberState | undefined {
+    return this.membership.routes.get(route)?.members.find((member) => member.instance === instance && member.state !== "sealed");
+  }
+
+  #route(exchange: Exchange): void {
+    const route = this.membership.routes.get(exchange.ask.route);
+    if (route === undefined) return this.#end(exchange, "rejected", "no_route");
+    const member = chooseMember(route, this.#clock.monotonic(), exchange.tried);
+    if (member !== undefined) return this.#send(exchange, member);
+    if (exchange.tried.length > 0) exchange.tried = [];
+    this.ledger.queue(exchange);
+    if (this.#waiting.join(exchange, route.policy.queueLimit)) return;
+    this.ledger.unqueue(exchange);
+    this.#end(exchange, "rejected", "queue_full");
+  }
+
+  #send(exchange: Exchange, member: MemberState): void {
+    const { instances, observe } = this.#options;
+    this.ledger.hold(exchange, member);
+    heldBy(this.#held, member).add(exchange);
+    const work: Work = { kind: "request", lost: () => this.#connectionLost(exchange, member) };
+    const taken = instances.take(member.host, work);
+    if (taken === null || taken === "not_taken") {
+      if (taken === null) this.#step({ type: "trouble", at: this.#clock.monotonic(), ...nameOf(member), reason: "connection_refused" });
+      return this.#again(exchange, member, true);
+    }
+    observe({
+      type: "dispatched",
+      replica: this.id,
+      instance: member.instance,
+      incarnation: member.incarnation,
+      bootId: member.bootId,
+      passedCheckAt: this.#checked.get(member) ?? null,
+      state: taken.bootId === member.bootId ? taken.state : "another_process",
+    });
+    exchange.finish = () => {
+      taken.work.delete(work);
+      exchange.timer?.cancel();
+    };
+    exchange.timer = this.#clock.after(exchange.ask.durationMs, () => {
+      exchange.finish?.();
+      this.#release(exchange, member);
+      this.#end(exchange, "completed", "completed", member.instance);
+    });
+  }
+
+  /** The process ended before the answer did. */
+  #connectionLost(exchange: Exchange, member: MemberState): void {
+    if (!this.#options.process.isAlive || exchange.obligationState === "ended" || exchange.heldBy !== member) return;
+    this.#step({ type: "trouble", at: this.#clock.monotonic(), ...nameOf(member), reason: "connection_reset" });
+    if (exchange.heldBy !== member) return;
+    this.#again(exchange, member, false);
+  }
+
+  #again(exchange: Exchange, member: MemberState, isNotTaken: boolean): void {
+    exchange.finish?.();
+    this.#release(exchange, member);
+    exchange.tried = [...exchange.tried, member];
+    const { ask } = exchange;
+    if (ask.streams && !isNotTaken) return this.#end(exchange, "cut", "connection_reset");
+    if (!isNotTaken && !ask.isIdempotent) return this.#end(exchange, "rejected", "not_idempotent");
+    exchange.tries += 1;
+    if (exchange.tries > LIMITS.notTakenTries) return this.#end(exchange, "rejected", "tries_used");
+    this.ledger.retried(exchange);
+    this.#route(exchange);
+  }
+
+  #release(exchange: Exchange, member: MemberState): void {
+    this.ledger.release(exchange);
+    this.#held.get(member)?.delete(exchange);
+    if (member.state !== "serving" && member.load.requests === 0 && member.load.sessions === 0) this.#scheduleReport(LIMITS.reportSoonMs);
+  }
+
+  #end(exchange: Exchange, outcome: RequestOutcome, code: string, instance: string | null = null): void {
+    this.ledger.end(exchange, outcome, code);
+    if (outcome !== "completed") this.#options.log.add(`${this.id} ${outcome} ${code}`);
+    exchange.ask.done(outcome, instance);
+    this.#serveWaiting(exchange.ask.route);
+  }
+
+  refuseWaiting(exchange: Exchange, why: string): void {
+    this.#end(exchange, "rejected", why);
+  }
+
+  #serveWaiting(name: string): void {
+    const route = this.membership.routes.get(name);
+    while (route !== undefined) {
+      const waiter = this.#waiting.first(name) as Exchange | undefined;
+      const member = waiter && chooseMember(route, this.#clock.monotonic(), []);
+      if (waiter === undefined || member === undefined) return;
+      this.#waiting.leave(waiter);
+      this.ledger.unqueue(waiter);
+      this.#send(waiter, member);
+    }
+  }
+
+  // ---- members
+
+  #step(event: MembershipEvent): void {
+    for (const effect of this.membership.step(event)) {
+      switch (effect.type) {
+        case "applied":
+          this.#options.log.add(
+            `${this.id} applied ${effect.generation} ${effect.route.members.map(({ instance, incarnation, state }) => `${instance}.${incarnation}:${state}`).join(" ")}`,
+          );
+          this.#scheduleReport(LIMITS.reportSoonMs);
+          break;
+        case "refused":
+          this.#options.log.add(`${this.id} refused ${effect.why} ${effect.offered}`);
+          this.#scheduleReport(LIMITS.reportSoonMs);
+          break;
+        case "member_added":
+        case "check_now":
+          void this.#check(effect.member);
+          break;
+        case "member_gone":
+          this.#memberGone(effect.member);
+          break;
+        case "health_changed":
+          this.#options.log.add(`${this.id} ${effect.member.instance}.${effect.member.incarnation} ${effect.member.health}`);
+          this.#scheduleReport(LIMITS.reportSoonMs);
+          break;
+        case "capacity":
+          this.#serveWaiting(effect.route.route);
+          break;
+        case "route_removed":
+        case "member_draining":
+        case "cut_off":
+        case "connected":
+          break;
+        default:
+          effect satisfies never;
+      }
+    }
+  }
+
+  #memberGone(member: MemberState): void {
+    const exchanges = [...(this.#held.get(member) ?? [])];
+    const voided = this.ledger.voidSessions(member);
+    if (exchanges.length + voided > 0)
+      this.#options.log.add(`${this.id} ${member.instance}.${member.incarnation} is gone with ${exchanges.length} and ${voided}`);
+    for (const exchange of exchanges) this.#again(exchange, member, false);
+    this.#held.delete(member);
+  }
+
+  async #check(member: MemberState): Promise<void> {
+    const { instances, random } = this.#options;
+    const driver: Pick<InstanceDriver, "health"> = instances;
+    const startedAt = this.#clock.monotonic();
+    await this.#clock.sleep(integerBetween(random, ...CHECK_MS));
+    const { host, port, bootId } = member;
+    const target = { host, port, bootId, protocol: "relevo/v1", healthPath: "/" } as const;
+    const failure = await driver.health(target).then(
+      (health) => (!health.ok ? "status_503" : bootId !== null && health.bootId !== bootId ? "boot_id_mismatch" : null),
+      (error: unknown) =>
+        error instanceof Error && "code" in error && error.code === "instance_timeout" ? "timeout" : "connection_refused",
+    );
+    if (member.gone) return;
+    if (failure === null && !this.#checked.has(member)) this.#checked.set(member, this.#clock.now());
+    this.#step({ type: "checked", at: this.#clock.monotonic(), startedAt, ...nameOf(member), failure });
+    const everyMs = this.membership.routes.get(member.route)?.policy.healthEveryMs ?? LIMITS.healthFastMs;
+    const delayMs = member.health === "passing" ? everyMs : Math.min(LIMITS.healthFastMs, everyMs);
+    this.#clock.after(delayMs, () => {
+      if (!member.gone) void this.#check(member);
+    });
+  }
+
+  // ---- the link
+
+  async #connect(): Promise<void> {
+    const stream = ++this.#stream;
+    this.#heardAt = this.#clock.monotonic();
+    const again = (): void => {
+      if (stream !== this.#stream) return;
+      this.#stream += 1;
+      this.#clock.after(integerBetween(this.#options.random, LIMITS.reconnectMinMs, LIMITS.reconnectMaxMs), () => void this.#connect());
+    };
+    const line = (value: ControllerLine): boolean => {
+      // What goes over the wire is what the schema says.
+      const parsed = controllerLineSchema.parse(JSON.parse(JSON.stringify(value)));
+      this.#clock.after(NETWORK_MS, () => {
+        if (stream !== this.#stream || this.isCutOff) return;
+        this.#heardAt = this.#clock.monotonic();
+        this.#step({ type: "line", at: this.#clock.monotonic(), line: parsed });
+      });
+      return stream === this.#stream;
+    };
+    try {
+      if (this.isCutOff) throw new Error("cut off");
+      await this.#options.link.open(this.id, line, again);
+      this.#watchSilence(stream, again);
+    } catch {
+      again();
+    }
+  }
+
+  #watchSilence(stream: number, again: () => void): void {
+    if (stream !== this.#stream) return;
+    if (this.#clock.monotonic() - this.#heardAt > LIMITS.connectControllerMs) return again();
+    this.#clock.after(500, () => this.#watchSilence(stream, again));
+  }
+
+  #scheduleReport(delayMs: number): void {
+    const dueAt = this.#clock.monotonic() + delayMs;
+    if (dueAt >= this.#reportDueAt) return;
+    this.#reportTimer?.cancel();
+    this.#reportDueAt = dueAt;
+    this.#reportTimer = this.#clock.after(delayMs, () => {
+      this.#reportDueAt = Number.POSITIVE_INFINITY;
+      this.#scheduleReport(LIMITS.reportEveryMs);
+      this.#report();
+    });
+  }
+
+  #report(): void {
+    this.#sequence += 1;
+    const report = reportOf(this.id, this.#sequence, this.membership, this.ledger);
+    for (const { route, counts } of this.ledger.routes())
+      this.#options.observe({ type: "counted", replica: this.id, route, counts: { ...counts } });
+    if (this.isCutOff) return;
+    this.#clock.after(NETWORK_MS, () => void this.#options.link.report(report).catch(() => undefined)); // the next one holds all again
+  }
+
+  #sweep(): void {
+    this.#clock.after(LIMITS.sessionSweepMs, () => {
+      const now = this.#clock.monotonic();
+      this.#step({ type: "tick", at: now });
+      this.#waiting.expire(now);
+      for (const route of this.membership.routes.keys()) this.#serveWaiting(route);
+      for (const member of this.ledger.expireSessions(now)) {
+        if (member.state !== "serving") this.#scheduleReport(LIMITS.reportSoonMs);
+      }
+      this.#sweep();
+    });
+  }
+}
+
+export class Exchange implements Obligation, Waiter {
+  readonly ask: Ask;
+  readonly ledger: RouteLedger;
+  readonly queueRoute: string;
+  readonly priority: Priority;
+  readonly queueUntil: number;
+  readonly #gateway: GatewayReplica;
+  obligationState: Obligation["obligationState"] = "new";
+  heldBy: MemberState | null = null;
+  upgraded = false;
+  tried: readonly MemberState[] = [];
+  tries = 0;
+  timer: Timer | undefined;
+  finish: (() => void) | undefined;
+
+  constructor(ask: Ask, ledger: RouteLedger, now: number, route: RouteState | undefined, gateway: GatewayReplica) {
+    this.ask = ask;
+    this.ledger = ledger;
+    this.queueRoute = ask.route;
+    this.priority = route?.policy.priority ?? "standard";
+    this.queueUntil = now + (route?.policy.queueWaitMs ?? 0);
+    this.#gateway = gateway;
+  }
+
+  queueRefused(why: "queue_timeout" | "displaced"): void {
+    this.#gateway.refuseWaiting(this, why);
+  }
+}
+
+function heldBy(held: Map<MemberState, Set<Exchange>>, member: MemberState): Set<Exchange> {
+  const known = held.get(member) ?? new Set<Exchange>();
+  held.set(member, known);
+  return known;
+}
+
+function nameOf({ route, instance, incarnation }: MemberState): { route: string; instance: string; incarnation: number } {
+  return { route, instance, incarnation };
+}

@@ -1,0 +1,78 @@
+import { capacityLimit, poolSchema, type PoolSpec } from "../../model/pool.ts";
+import { isCandidate } from "../../model/phase.ts";
+import type { Checker, Context } from "./checker.ts";
+
+/** Watches: commits that give a candidate up. Several may be on their way for places that nobody left: they were all allowed before the first failed. */
+export function candidateFailuresAreBounded(): Checker {
+  const failures = new Map<string, number[]>();
+  return {
+    id: "I18",
+    rule: "candidate failures per window are bounded",
+    watches: ["committed"],
+    on(event, context) {
+      if (event.type !== "committed") return;
+      for (const change of event.changes) {
+        if (change.kind !== "move_instance" || change.to !== "failed") continue;
+        const spec = specOf(context);
+        const candidate = context.mirror.get(change.instance);
+        if (spec === undefined || candidate === undefined) continue;
+        const { retries, per } = spec.disruption.candidates;
+        const key = candidate.replaces ?? "";
+        const recent = [...(failures.get(key) ?? []).filter((at) => at > event.now - per), event.now];
+        failures.set(key, recent);
+        const atOnce = candidate.replaces === null ? spec.size.max : 1;
+        if (recent.length > retries + atOnce)
+          context.violate(`${recent.length} candidates for ${key || "a free place"} failed within ${per} ms`);
+      }
+    },
+  };
+}
+
+/** Watches: commits that make an instance. */
+export function sizeIsBounded(): Checker {
+  return {
+    id: "I21",
+    rule: "all that is not deleted ≤ max + surge + draining; floor ≤ desired ≤ max",
+    watches: ["committed"],
+    on(event, context) {
+      if (event.type !== "committed" || !event.changes.some(({ kind }) => kind === "create_instance")) return;
+      const spec = specOf(context);
+      if (spec === undefined) return;
+      const made = event.changes.filter(({ kind }) => kind === "create_instance").length;
+      const occupied = context.mirror.living().length + made;
+      if (occupied > capacityLimit(spec)) context.violate(`${occupied} instances where ${capacityLimit(spec)} are allowed`);
+      const { floor, desired, max } = spec.size;
+      if (floor > desired || desired > max) context.violate(`floor ${floor}, desired ${desired}, max ${max}`);
+      const coming = context.mirror.staying().filter(({ phase }) => isCandidate(phase)).length + made;
+      if (coming > max + spec.disruption.surge) context.violate(`${coming} candidates at once`);
+    },
+  };
+}
+
+/** Watches: lists without a selector of one instance, and what makes a new one necessary. */
+export function inventoriesAreFew(): Checker {
+  const lists = new Map<string, number>();
+  const reasons = new Map<string, number>();
+  const add = (counts: Map<string, number>, key: string): number => {
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    return count;
+  };
+  return {
+    id: "I19",
+    rule: "at most one full inventory per pass",
+    watches: ["api_list", "api_trouble", "watch_line"],
+    on(event, { violate }) {
+      if (event.type === "api_trouble") add(reasons, `${event.process} ${event.of.plural}`);
+      if (event.type === "watch_line" && event.line.type === "ERROR") add(reasons, `${event.process} ${event.of.plural}`);
+      if (event.type !== "api_list" || event.options.labelSelector?.includes("=") === true || event.options.continue !== undefined) return;
+      const key = `${event.process} ${event.of.plural}`;
+      const count = add(lists, key);
+      if (count > 1 + (reasons.get(key) ?? 0)) violate(`${key} is listed for the ${count}th time, with ${reasons.get(key) ?? 0} reasons`);
+    },
+  };
+}
+
+function specOf({ truth }: Context): PoolSpec | undefined {
+  return poolSchema.safeParse(truth.pool()).data?.spec;
+}

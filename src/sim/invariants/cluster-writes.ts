@@ -1,0 +1,145 @@
+import type { KubeObject } from "../../kube/api.ts";
+import { ANNOTATIONS, LABELS, PROTECTION_MARKS } from "../../model/marks.ts";
+import { BLUEPRINT_KINDS } from "../../model/pool.ts";
+import { isCandidate } from "../../model/phase.ts";
+import type { SimEvent } from "../events.ts";
+import type { Checker, Context } from "./checker.ts";
+
+type ApiWrite = Extract<SimEvent, { type: "api_write" }>;
+
+/** A pod that has no place for this long must have been seen by whoever says that the inventory is complete. */
+const SEEN_AFTER_MS = 3_000;
+
+/** Watches: API writes to nodes, and the rows that prove what they are for. */
+export function cordonIsProven(): Checker {
+  const evidence = new Map<string, string | null>();
+  const unplacedSince = new Map<string, number>();
+  return {
+    id: "I6",
+    rule: "a cordon implies complete inventory, no error, matching UID and resourceVersion",
+    watches: ["rows_read", "committed", "api_write"],
+    on(event, context) {
+      const { violate } = context;
+      if (event.type === "rows_read") {
+        for (const { id, nodeUid } of event.rows.evidence) evidence.set(id, nodeUid);
+        watchUnplaced(context, unplacedSince);
+      }
+      if (event.type === "committed") {
+        for (const change of event.changes) {
+          if (change.kind !== "record_step" || !change.step.kind.startsWith("cordon_node/")) continue;
+          watchUnplaced(context, unplacedSince);
+          for (const [what, since] of unplacedSince)
+            if (context.truth.now() - since >= SEEN_AFTER_MS) violate(`${change.step.id} is decided while ${what} has no place`);
+        }
+      }
+      if (event.type !== "api_write" || !isCordon(event)) return;
+      const { before, after } = event;
+      const meta = metadataOf(event.body);
+      if (meta.uid === undefined || meta.uid !== before?.metadata.uid) violate(`node ${event.ref.name} is cordoned without its UID`);
+      if (meta.resourceVersion === undefined || meta.resourceVersion !== before?.metadata.resourceVersion)
+        violate(`node ${event.ref.name} is cordoned without its resourceVersion`);
+      const why = after?.metadata.annotations?.[ANNOTATIONS.cordonedFor];
+      if (why === undefined || evidence.get(why) !== after?.metadata.uid)
+        violate(`node ${event.ref.name} is cordoned without evidence for it: ${why}`);
+    },
+  };
+}
+
+function watchUnplaced({ mirror, truth }: Context, since: Map<string, number>): void {
+  const placed = new Map<string, boolean>();
+  for (const pod of truth.pods()) {
+    const instance = pod.metadata.labels?.[LABELS.instance];
+    if (instance !== undefined) placed.set(instance, (placed.get(instance) ?? true) && nodeNameOf(pod) !== undefined);
+  }
+  for (const { id, phase } of mirror.staying()) {
+    const isFresh = phase === "pending" || phase === "creating";
+    if (!isFresh && isCandidate(phase) && placed.get(id) !== true) since.set(id, since.get(id) ?? truth.now());
+    else since.delete(id);
+  }
+  for (const id of since.keys()) if (!mirror.staying().some((instance) => instance.id === id)) since.delete(id);
+}
+
+/** Watches: API writes to nodes that somebody else cordoned. */
+export function foreignCordonsStay(): Checker {
+  return {
+    id: "I7",
+    rule: "foreign cordons are not modified",
+    watches: ["api_write"],
+    on(event, { violate }) {
+      if (event.type !== "api_write" || event.ref.type.plural !== "nodes" || event.before === undefined) return;
+      if (!isUnschedulable(event.before) || event.before.metadata.annotations?.[ANNOTATIONS.cordonedBy] !== undefined) return;
+      if (event.after?.metadata.resourceVersion !== event.before.metadata.resourceVersion)
+        violate(`node ${event.ref.name}, cordoned by somebody else, is changed: ${JSON.stringify(event.body)}`);
+    },
+  };
+}
+
+/** Watches: every API write. */
+export function onlyOwnObjectsAreTouched(): Checker {
+  return {
+    id: "I8",
+    rule: "no node is deleted, no foreign object touched, every delete carries a UID",
+    watches: ["api_write"],
+    on(event, { mirror, violate }) {
+      if (event.type !== "api_write") return;
+      const problem = problemOf(event, (id) => mirror.get(id)?.phase);
+      if (problem !== undefined) violate(`${event.method} ${event.ref.type.plural}/${event.ref.name}: ${problem}`);
+    },
+  };
+}
+
+function problemOf(event: ApiWrite, phaseOf: (instance: string) => string | undefined): string | undefined {
+  const { method, ref, before, after } = event;
+  const { kind } = ref.type;
+  const isBlueprint = (BLUEPRINT_KINDS as readonly string[]).includes(kind);
+  if (method === "evict") return "nothing is ever evicted";
+  if (method === "delete") {
+    const uid = (event.body as { readonly preconditions?: { readonly uid?: string } } | undefined)?.preconditions?.uid;
+    if (!isBlueprint) return "only objects of a blueprint are deleted";
+    if (uid === undefined) return "a delete without a UID";
+    if (before?.metadata.annotations?.[ANNOTATIONS.step] === undefined) return "it was not made by a step";
+    const phase = phaseOf(before.metadata.labels?.[LABELS.instance] ?? "");
+    return phase === "retiring" ? undefined : `its instance is ${phase}`;
+  }
+  if (method === "create") {
+    if (kind === "Event") return undefined;
+    return isBlueprint && after?.metadata.labels?.[LABELS.instance] !== undefined ? undefined : "no object of a blueprint";
+  }
+  if (kind === "Pool") return undefined;
+  if (kind === "Node") return isCordon(event) ? undefined : "a node is only ever cordoned";
+  if (kind !== "Pod" || method !== "patch") return "not a thing that is patched";
+  return onlyMarksChanged(before, after) ? undefined : "more than its marks is changed";
+}
+
+function onlyMarksChanged(before: KubeObject | undefined, after: KubeObject | undefined): boolean {
+  const allowed = new Set([ANNOTATIONS.protectedBy, ...Object.keys(PROTECTION_MARKS)] as string[]);
+  const rest = (object: KubeObject | undefined): string => {
+    const { annotations = {}, resourceVersion: _, ...metadata } = (object?.metadata ?? {}) as KubeObject["metadata"];
+    const kept = Object.entries(annotations).filter(([name]) => !allowed.has(name));
+    return JSON.stringify({ ...object, metadata: { ...metadata, annotations: kept.toSorted() } });
+  };
+  return rest(before) === rest(after);
+}
+
+function isCordon({ method, ref, before, after }: ApiWrite): boolean {
+  return (
+    method === "patch" &&
+    ref.type.plural === "nodes" &&
+    before !== undefined &&
+    after !== undefined &&
+    !isUnschedulable(before) &&
+    isUnschedulable(after)
+  );
+}
+
+function isUnschedulable(node: KubeObject): boolean {
+  return (node["spec"] as { readonly unschedulable?: boolean } | undefined)?.unschedulable === true;
+}
+
+function nodeNameOf(pod: KubeObject): string | undefined {
+  return (pod["spec"] as { readonly nodeName?: string } | undefined)?.nodeName;
+}
+
+function metadataOf(body: unknown): { readonly uid?: string; readonly resourceVersion?: string } {
+  return (body as { readonly metadata?: { readonly uid?: string; readonly resourceVersion?: string } } | undefined)?.metadata ?? {};
+}

@@ -1,0 +1,32 @@
+/** All checkers of a run. I15, I16 are judged at its end: after the faults stop the pool must converge (`run-seed.ts`). */
+import { onlyTheCurrentEpochCommits } from "./authority.ts";
+import { candidateFailuresAreBounded, inventoriesAreFew, sizeIsBounded } from "./bounds.ts";
+import type { Checker } from "./checker.ts";
+import { cordonIsProven, foreignCordonsStay, onlyOwnObjectsAreTouched } from "./cluster-writes.ts";
+import { confirmedSealIsEmpty, voluntaryDrainHasASpare } from "./drains.ts";
+import { evidenceIsImmutable } from "./evidence.ts";
+import { nothingUnexpectedIsThrown } from "./faults.ts";
+import { flagOffMeansNoMutation } from "./flag.ts";
+import { replayedStepsActOnce, stepsAreRecordedFirst } from "./steps.ts";
+import { countsAddUp, trafficFollowsAPassedCheck } from "./traffic.ts";
+
+export function allCheckers(): readonly Checker[] {
+  return [
+    evidenceIsImmutable(),
+    onlyTheCurrentEpochCommits(),
+    voluntaryDrainHasASpare(),
+    confirmedSealIsEmpty(),
+    cordonIsProven(),
+    foreignCordonsStay(),
+    onlyOwnObjectsAreTouched(),
+    trafficFollowsAPassedCheck(),
+    countsAddUp(),
+    candidateFailuresAreBounded(),
+    inventoriesAreFew(),
+    sizeIsBounded(),
+    flagOffMeansNoMutation(),
+    replayedStepsActOnce(),
+    stepsAreRecordedFirst(),
+    nothingUnexpectedIsThrown(),
+  ];
+}

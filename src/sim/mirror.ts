@@ -1,0 +1,73 @@
+/** What the commits say that the instances are: kept from the changes alone, so that checkers need no query. */
+import type { Epoch } from "../kernel/epoch.ts";
+import { isLeaving, type Loss, type Phase } from "../model/phase.ts";
+import type { Change } from "../store/port.ts";
+
+export interface MirroredInstance {
+  readonly id: string;
+  readonly ordinal: number;
+  readonly replaces: string | null;
+  phase: Phase;
+  incarnation: number;
+  drainLoss: Loss | null;
+  readonly evidence: Map<Loss, string>;
+}
+
+export class Mirror {
+  readonly instances = new Map<string, MirroredInstance>();
+  epoch: Epoch | undefined;
+
+  get(id: string): MirroredInstance | undefined {
+    return this.instances.get(id);
+  }
+
+  living(): readonly MirroredInstance[] {
+    return [...this.instances.values()].filter(({ phase }) => phase !== "deleted");
+  }
+
+  serving(): number {
+    return this.living().filter(({ phase }) => phase === "serving").length;
+  }
+
+  staying(): readonly MirroredInstance[] {
+    return this.living().filter(({ phase }) => !isLeaving(phase));
+  }
+
+  apply(change: Change): void {
+    switch (change.kind) {
+      case "create_instance": {
+        const { id, ordinal, replaces } = change.instance;
+        this.instances.set(id, { id, ordinal, replaces, phase: "pending", incarnation: 0, drainLoss: null, evidence: new Map() });
+        return;
+      }
+      case "move_instance":
+      case "update_instance": {
+        const instance = this.instances.get(change.instance);
+        if (instance === undefined) return;
+        if (change.kind === "move_instance") instance.phase = change.to;
+        instance.drainLoss = change.set?.drainLoss ?? instance.drainLoss;
+        return;
+      }
+      case "renew_incarnation": {
+        const instance = this.instances.get(change.instance);
+        if (instance !== undefined) instance.incarnation = change.after + 1;
+        return;
+      }
+      case "record_evidence": {
+        const { instance, loss, reason } = change.evidence;
+        const evidence = this.instances.get(instance)?.evidence;
+        if (evidence?.has(loss) === false) evidence.set(loss, reason);
+        return;
+      }
+      case "set_trust":
+      case "record_step":
+      case "end_step":
+      case "retry_step":
+      case "count_loss":
+      case "set_reasons":
+        return;
+      default:
+        change satisfies never;
+    }
+  }
+}

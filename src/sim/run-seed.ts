@@ -1,0 +1,134 @@
+/**
+ * One seed, from a cluster without a pool to a pool that came through: a phase with faults in which nothing may ever be violated, then healing, then the
+ * liveness phase, in which the pool must become what it should be within a bound (I15, I16).
+ */
+import { planFaults, type FaultKind } from "./faults.ts";
+import { installGuards } from "./guards.ts";
+import { Injector } from "./inject.ts";
+import type { Checker } from "./invariants/checker.ts";
+import { allCheckers } from "./invariants/index.ts";
+import { seededRandom } from "./seeded.ts";
+import { World, type WorldOptions } from "./world.ts";
+
+export interface SeedOptions extends Pick<WorldOptions, "compose" | "tamper"> {
+  /** Only these kinds of faults; all when absent. */
+  readonly kinds?: readonly FaultKind[];
+  /** How long faults are injected, virtual ms. */
+  readonly faultsForMs?: number;
+}
+
+export interface Violation {
+  readonly id: string;
+  readonly atMs: number;
+  readonly sentence: string;
+}
+
+export interface SeedResult {
+  readonly seed: number;
+  /** Of the event log: the same for the same seed, in any process. */
+  readonly hash: string;
+  readonly log: readonly string[];
+  readonly violations: readonly Violation[];
+  /** How often each kind of fault really happened. */
+  readonly faultCounts: ReadonlyMap<string, number>;
+  readonly virtualMs: number;
+  /** From the end of the faults until all was as it should be; null when it never was. */
+  readonly convergedMs: number | null;
+}
+
+const FAULTS_FOR_MS = 60_000;
+/** Until the pool serves for the first time. */
+const SETTLE_WITHIN_MS = 120_000;
+/** After the last fault healed: longer than any back-off, cool-down and candidate window of the run. */
+const CONVERGE_WITHIN_MS = 15 * 60_000;
+/** It must stay as it should be for this long. */
+const STAY_MS = 10_000;
+const POLL_MS = 500;
+/** More say nothing new. */
+const MAX_VIOLATIONS = 20;
+
+export async function runSeed(seed: number, options: SeedOptions): Promise<SeedResult> {
+  const lift = installGuards();
+  try {
+    return await run(seed, options);
+  } finally {
+    lift();
+  }
+}
+
+/** The command that shows one seed again. */
+export function replayCommand(seed: number): string {
+  return `npm run simulate:standard -- --seeds ${seed} --log`;
+}
+
+async function run(seed: number, options: SeedOptions): Promise<SeedResult> {
+  const violations: Violation[] = [];
+  const checkers = allCheckers();
+  const violate = (id: string, sentence: string): void => {
+    const atMs = world.clock.monotonic();
+    world.log.add(`VIOLATION ${id} ${sentence.split("\n", 1)[0]}`);
+    if (violations.length < MAX_VIOLATIONS) violations.push({ id, atMs, sentence });
+  };
+  const world = await World.create({
+    ...options,
+    seed,
+    observe: (event, mirror, truth) => {
+      for (const checker of checkers)
+        if (hears(checker, event.type)) checker.on(event, { mirror, truth, violate: (text) => violate(checker.id, text) });
+    },
+  });
+  await world.start();
+  const started = await converges(world, SETTLE_WITHIN_MS);
+  if (started.missing.length > 0) violate("I16", `before any fault: ${started.missing.join("; ")}`);
+  const convergedMs = started.missing.length > 0 ? null : await throughFaults(world, options, violate);
+  const result = {
+    seed,
+    hash: world.log.hash(),
+    log: world.log.lines,
+    violations,
+    faultCounts: world.faultCounts,
+    virtualMs: world.clock.monotonic(),
+    convergedMs,
+  };
+  await world.close();
+  return result;
+}
+
+function hears(checker: Checker, type: Checker["watches"][number]): boolean {
+  return checker.watches.includes(type);
+}
+
+async function throughFaults(world: World, options: SeedOptions, violate: (id: string, sentence: string) => void): Promise<number | null> {
+  const { clock, seed, log } = world;
+  const faultsForMs = options.faultsForMs ?? FAULTS_FOR_MS;
+  const injector = new Injector(world);
+  world.client.start();
+  for (const { atMs, fault } of planFaults(seededRandom(seed, "faults"), faultsForMs, options.kinds)) {
+    clock.after(atMs, () => injector.inject(fault));
+  }
+  await clock.advance(faultsForMs + 5_000);
+  log.add("the faults stop");
+  injector.heal();
+  await injector.turnOn();
+  const { missing, afterMs } = await converges(world, CONVERGE_WITHIN_MS);
+  if (missing.length > 0) {
+    violate("I16", `after ${CONVERGE_WITHIN_MS / 60_000} minutes without a fault: ${missing.join("; ")}`);
+    return null;
+  }
+  await clock.advance(STAY_MS);
+  world.client.stop();
+  const later = await world.whatIsMissing();
+  if (later.length > 0) violate("I16", `it did not stay as it should be: ${later.join("; ")}`);
+  log.add(`converged after ${afterMs} ms; client ${JSON.stringify(world.client.counts)}`);
+  return afterMs;
+}
+
+async function converges(world: World, withinMs: number): Promise<{ readonly missing: readonly string[]; readonly afterMs: number }> {
+  let missing: readonly string[] = [];
+  for (let afterMs = 0; afterMs <= withinMs; afterMs += POLL_MS) {
+    await world.clock.advance(POLL_MS);
+    missing = await world.whatIsMissing();
+    if (missing.length === 0) return { missing, afterMs };
+  }
+  return { missing, afterMs: withinMs };
+}

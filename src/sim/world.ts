@@ -1,0 +1,275 @@
+/** The simulated world, put together: the embedded cluster without HTTP and processes, a store in memory, gateway replicas, a controller, a client. */
+import { createSimulatedCluster, type SimulatedCluster } from "../embedded/cluster.ts";
+import { SimulatedRuntime } from "../embedded/nodes/simulated-runtime.ts";
+import { integerBetween, type Random } from "../kernel/random.ts";
+import { VirtualClock } from "../kernel/virtual-clock.ts";
+import { DEPLOYMENTS, PODS, POOLS } from "../kube/resources.ts";
+import type { KubeApi, KubeObject } from "../kube/api.ts";
+import type { MemberReport } from "../model/membership.ts";
+import { LABELS } from "../model/marks.ts";
+import { poolSchema, type PoolDocument } from "../model/pool.ts";
+import type { PoolRows, Store } from "../store/port.ts";
+import { openStore } from "../store/store.ts";
+import { Client } from "./client.ts";
+import { type ComposeController, Controllers } from "./controllers.ts";
+import { EventLog } from "./event-log.ts";
+import type { Observe, SimEvent, Truth } from "./events.ts";
+import { type ControllerLink, GatewayReplica } from "./gateway.ts";
+import { Instances } from "./instances.ts";
+import { Mirror } from "./mirror.ts";
+import type { Troubles } from "./ports.ts";
+import { SimulatedProcess } from "./process.ts";
+import { drawScenario, NAMESPACE, POOL_KEY, POOL_NAME, poolDocument, type Scenario } from "./scenario.ts";
+import { seededIds, seededRandom } from "./seeded.ts";
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly compose: ComposeController;
+  readonly observe: (event: SimEvent, mirror: Mirror, truth: Truth) => void;
+  /** Between what is watched and what is real: for checks that the checkers can fail. */
+  readonly tamper?: { readonly kube?: (api: KubeApi) => KubeApi; readonly store?: (store: Store) => Store };
+}
+
+export class World {
+  readonly seed: number;
+  readonly clock: VirtualClock;
+  readonly log: EventLog;
+  readonly scenario: Scenario;
+  readonly random: Random;
+  readonly cluster: SimulatedCluster;
+  readonly runtime: SimulatedRuntime;
+  readonly store: Store;
+  readonly instances: Instances;
+  readonly controllers: Controllers;
+  readonly client: Client;
+  readonly mirror = new Mirror();
+  readonly troubles: Troubles;
+  readonly faultCounts: Map<string, number>;
+  readonly frozen: Set<string>;
+  readonly gateways: (GatewayReplica | undefined)[] = [];
+  readonly #observe: Observe;
+  /** Containers that shall never be ready. */
+  bootFailures = 0;
+  #replicas = 0;
+
+  static async create(options: WorldOptions): Promise<World> {
+    const { seed } = options;
+    const clock = new VirtualClock();
+    const scenario = drawScenario(seededRandom(seed, "scenario"));
+    const random = seededRandom(seed, "world");
+    const parts: { world?: World } = {};
+    const log = new EventLog(clock);
+    const frozen = new Set<string>();
+    const observe: Observe = (event) => parts.world?.observe(event);
+    const instances = new Instances({
+      clock,
+      ids: seededIds(seededRandom(seed, "instances")),
+      log,
+      observe,
+      isFrozen: (machine) => frozen.has(machine),
+    });
+    const readyAfter = new Map<string, number | undefined>();
+    const runtime = new SimulatedRuntime({
+      clock,
+      random,
+      bootMs: 50,
+      model: ({ id }) => {
+        const fails = parts.world !== undefined && parts.world.takeBootFailure();
+        const readyAfterMs = fails ? undefined : integerBetween(random, ...scenario.bootMs);
+        readyAfter.set(id, readyAfterMs);
+        return { startMs: 50, readyAfterMs, termMs: integerBetween(random, 10, 400) };
+      },
+      started: (container) => instances.started(container, readyAfter.get(container.start.id)),
+      ended: (container) => instances.ended(container),
+    });
+    const cluster = await createSimulatedCluster({
+      clock,
+      random,
+      ids: seededIds(random),
+      runtime,
+      nodes: scenario.nodes,
+      zones: scenario.zones,
+      bootDelayMs: 2_000,
+      kubelet: { heartbeatMs: 2_000, eagerProbeMs: 250 },
+      controlPlane: { leaseGraceMs: 6_000, recordEvents: false },
+    });
+    const store = await openStore({ path: ":memory:" });
+    return (parts.world = new World(options, { clock, scenario, random, log, frozen, instances, runtime, cluster, store }));
+  }
+
+  private constructor(
+    options: WorldOptions,
+    parts: Pick<World, "clock" | "scenario" | "random" | "log" | "frozen" | "instances" | "runtime" | "cluster" | "store">,
+  ) {
+    const { seed, compose, observe, tamper } = options;
+    const { clock, scenario, log, frozen, instances, runtime, cluster, store } = parts;
+    this.seed = seed;
+    this.clock = clock;
+    this.scenario = scenario;
+    this.random = parts.random;
+    this.log = log;
+    this.frozen = frozen;
+    this.instances = instances;
+    this.runtime = runtime;
+    this.cluster = cluster;
+    this.store = store;
+    this.faultCounts = new Map();
+    const took = (kind: string): void => void this.faultCounts.set(kind, (this.faultCounts.get(kind) ?? 0) + 1);
+    this.troubles = { apiErrors: 0, lostReplies: 0, conflicts: 0, storeFailures: 0, driverErrors: 0, took };
+    const truth = this.#truth();
+    this.#observe = (event) => {
+      observe(event, this.mirror, truth);
+      if (event.type === "claimed") this.mirror.epoch = event.authority.epoch;
+      if (event.type === "committed") for (const change of event.changes) this.mirror.apply(change);
+    };
+    this.controllers = new Controllers({
+      compose,
+      seed,
+      clock,
+      api: tamper?.kube?.(cluster.api) ?? cluster.api,
+      find: (ref) => cluster.store.find(ref),
+      store: tamper?.store?.(store) ?? store,
+      driver: instances,
+      troubles: this.troubles,
+      log,
+      observe: (event) => this.observe(event),
+      spotLeadMs: scenario.leadMs,
+    });
+    this.client = new Client({
+      clock,
+      random: seededRandom(seed, "client"),
+      route: POOL_NAME,
+      replicas: () => this.gateways.flatMap((replica) => replica ?? []),
+    });
+  }
+
+  observe(event: SimEvent): void {
+    this.#observe(event);
+  }
+
+  takeBootFailure(): boolean {
+    if (this.bootFailures === 0) return false;
+    this.bootFailures -= 1;
+    this.troubles.took("boot_failure");
+    return true;
+  }
+
+  /** Everything up, and the pool applied. */
+  async start(): Promise<void> {
+    const { clock, cluster, scenario } = this;
+    await clock.advanceUntil(() => cluster.provisioner.nodes().filter((node) => node.isReady).length >= scenario.nodes, 60_000);
+    await cluster.api.create(POOLS, poolDocument(scenario), { namespace: NAMESPACE });
+    for (let slot = 0; slot < scenario.gateways; slot++) this.startGateway(slot);
+    this.controllers.start();
+  }
+
+  async close(): Promise<void> {
+    await this.cluster.close();
+    await this.store.close();
+  }
+
+  // ---- gateways
+
+  startGateway(slot: number): void {
+    const id = `gateway-${++this.#replicas}`;
+    const process = new SimulatedProcess(id);
+    const replica = new GatewayReplica({
+      id,
+      process,
+      clock: this.clock,
+      random: seededRandom(this.seed, id),
+      ids: seededIds(seededRandom(this.seed, `${id} ids`)),
+      link: this.#linkOf(process),
+      instances: this.instances,
+      log: this.log,
+      observe: (event) => this.observe(event),
+    });
+    this.log.add(`${id} starts`);
+    this.gateways[slot] = replica;
+    replica.start();
+  }
+
+  killGateway(slot: number): boolean {
+    const replica = this.gateways[slot];
+    if (replica === undefined) return false;
+    this.log.add(`${replica.id} dies`);
+    this.gateways[slot] = undefined;
+    replica.die();
+    return true;
+  }
+
+  #linkOf(process: SimulatedProcess): ControllerLink {
+    return {
+      open: async (replica, line, closed) => {
+        const forget = this.controllers.onDeath(closed);
+        try {
+          const link = await this.controllers.call((controlPlane) => controlPlane.connectGateway(replica, line));
+          process.onDeath(() => link.close());
+        } catch (error) {
+          forget();
+          throw error;
+        }
+      },
+      report: (report) => this.controllers.call((controlPlane) => controlPlane.receiveReport(report)),
+    };
+  }
+
+  // ---- what is true
+
+  pool(): { readonly object: KubeObject; readonly document: PoolDocument } | undefined {
+    const object = this.cluster.store.find({ type: POOLS, namespace: NAMESPACE, name: POOL_NAME });
+    return object && { object, document: poolSchema.parse(object) };
+  }
+
+  desired(): number {
+    return this.pool()?.document.spec.size.desired ?? 0;
+  }
+
+  rows(): Promise<PoolRows | undefined> {
+    return this.store.readPool(POOL_KEY);
+  }
+
+  /** Empty when the pool is as it should be; else what is not. */
+  async whatIsMissing(): Promise<readonly string[]> {
+    const rows = await this.rows();
+    if (rows === undefined) return ["the pool was never claimed"];
+    const missing: string[] = [];
+    const serving = rows.instances.filter(({ phase }) => phase === "serving");
+    if (!this.controllers.isUp) missing.push("no controller runs");
+    if (serving.length !== this.desired()) missing.push(`${serving.length} serve and ${this.desired()} are desired`);
+    for (const { id, phase } of rows.instances) if (phase !== "serving") missing.push(`${id} is ${phase}`);
+    for (const { instance, reason } of rows.evidence) missing.push(`${instance} is condemned: ${reason}`);
+    for (const { id, state, outcome } of rows.openSteps) missing.push(`step ${id} is ${state} (${outcome ?? "-"})`);
+    const known = new Set(rows.instances.map(({ id }) => id));
+    for (const { metadata } of this.cluster.store.list(DEPLOYMENTS).items)
+      if (!known.has(metadata.labels?.[LABELS.instance] ?? "")) missing.push(`deployment ${metadata.name} belongs to nobody`);
+    for (const replica of this.gateways) missing.push(...whatReplicaLacks(replica, new Set(serving.map(({ id }) => id))));
+    for (const { subject, reason } of missing.length > 0 ? rows.reasons : []) missing.push(`reason ${subject}: ${reason.code}`);
+    return missing;
+  }
+
+  #truth(): Truth {
+    return {
+      now: () => this.clock.now(),
+      pool: () => this.pool()?.object,
+      pods: () => this.cluster.store.list(PODS).items,
+      objects: (type) => this.cluster.store.list(type).items,
+      epoch: () => this.mirror.epoch,
+      held: (instance, incarnation) =>
+        this.gateways.flatMap((replica): (MemberReport & { readonly replica: string })[] => {
+          const member = replica?.membership.find(POOL_NAME, instance, incarnation);
+          if (replica === undefined || member === undefined || member.gone) return [];
+          const { load, health, healthReason } = member;
+          return [{ replica: replica.id, instance, incarnation, ...load, health, healthReason }];
+        }),
+    };
+  }
+}
+
+function whatReplicaLacks(replica: GatewayReplica | undefined, serving: ReadonlySet<string>): readonly string[] {
+  if (replica === undefined) return ["a gateway replica is down"];
+  const members = replica.membership.routes.get(POOL_NAME)?.members ?? [];
+  const routed = members.filter(({ state, health }) => state === "serving" && health === "passing").map(({ instance }) => instance);
+  const isSame = routed.length === serving.size && routed.every((instance) => serving.has(instance));
+  return isSame ? [] : [`${replica.id} routes to ${routed.join(", ") || "nobody"}`];
+}
