@@ -4,13 +4,15 @@
  */
 import type { FastifyInstance } from "fastify";
 import { type ComposedController, composeController } from "../../src/cli/processes/controller.ts";
-import type { TestClusterOptions } from "../../src/embedded/testing.ts";
-import { countingIds, seededRandom } from "../../src/embedded/testing.ts";
+import { countingIds, seededRandom } from "./chance.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "../../src/embedded/cluster.ts";
-import { SimulatedRuntime, DEFAULT_MODEL } from "../../src/embedded/nodes/simulated-runtime.ts";
+import type { ContainerStart } from "../../src/embedded/nodes/pod-runtime.ts";
+import { type ContainerModel, DEFAULT_MODEL, SimulatedRuntime } from "../../src/embedded/nodes/simulated-runtime.ts";
+import type { ProvisionerOptions } from "../../src/embedded/provisioner/options.ts";
 import { VirtualClock } from "../../src/kernel/virtual-clock.ts";
 import type { KubeObject, KubeObjectDraft } from "../../src/kube/api.ts";
 import { NODES, POOLS } from "../../src/kube/resources.ts";
+import { spotInterruptionWarning } from "../../src/notices/eventbridge/compose.ts";
 import type { Evidence } from "../../src/model/evidence.ts";
 import type { InstanceRecord } from "../../src/model/instance.ts";
 import type { StepRecord } from "../../src/model/step.ts";
@@ -28,7 +30,10 @@ const LIMIT_MS = 60_000;
 /** Conditions are looked at this often. */
 const LOOK_MS = 20;
 
-export interface HarnessOptions extends Pick<TestClusterOptions, "model" | "provisioner" | "seed"> {
+export interface HarnessOptions {
+  readonly seed?: number;
+  readonly model?: (start: ContainerStart) => Partial<ContainerModel>;
+  readonly provisioner?: Partial<ProvisionerOptions>;
   /** 4 unless said otherwise, in two zones: node-a1, node-a2, node-b1, node-b2. None is added and none is disrupted by the provisioner itself. */
   readonly nodes?: number;
   readonly gateways?: number;
@@ -193,7 +198,26 @@ export class Harness {
     return { status: answer.statusCode, body: answer.json() };
   }
 
+  /** An EC2 spot interruption warning about this machine. */
+  warn(machineId: string, id = "event-1"): Promise<{ readonly status: number; readonly body: unknown }> {
+    return this.notify(spotInterruptionWarning({ id: `${id}-${machineId}`, at: this.clock.now(), machineId }));
+  }
+
   // ---- what happens to nodes
+
+  /** A machine that registers itself: no provisioner made it and none owns it. */
+  async startUnownedNode(name: string, zone = "zone-a"): Promise<void> {
+    const labels = { "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone };
+    const started = this.cluster.fleet.start({
+      name,
+      providerID: "",
+      labels,
+      taints: [],
+      capacity: { cpu: "4", memory: "8Gi", pods: "110" },
+    });
+    await this.pass(1_000);
+    await started;
+  }
 
   drift(node: string): Promise<void> {
     return this.cluster.provisioner.drift(node);
@@ -251,6 +275,11 @@ export class Harness {
 
   async phase(id: string, pool = "default/orders"): Promise<string> {
     return (await this.instance(id, pool)).phase;
+  }
+
+  /** When the controller last looked at the pool. */
+  lastPassAt(pool = "default/orders"): number {
+    return this.#composed.controller.lastPass(pool)?.at ?? 0;
   }
 
   evidence(pool = "default/orders"): Promise<readonly Evidence[]> {
@@ -338,6 +367,6 @@ export function workload(name: string, pod: Readonly<Record<string, unknown>> = 
 }
 
 /** Where a pod must land. */
-export function onNode(node: string): Readonly<Record<string, unknown>> {
-  return { nodeSelector: { "kubernetes.io/hostname": node } };
+export function inZone(zone: string): Readonly<Record<string, unknown>> {
+  return { nodeSelector: { "topology.kubernetes.io/zone": zone } };
 }
