@@ -153,7 +153,8 @@ export class Controller {
 
     const authority = await this.#authority(key);
     const rows = await this.#rows(key);
-    const pass = this.#plan(entry, rows);
+    const held = this.#parts.executor.resume(authority, rows.openSteps);
+    const pass = withHolds(this.#plan(entry, rows), held);
     this.#passes.set(key, pass);
     this.#follow(entry, rows);
     this.#routes.set(key, routeOf(entry.document));
@@ -161,7 +162,6 @@ export class Controller {
 
     const moved = await this.#commitMoves(authority, entry, pass);
     await this.#begin(authority, entry, pass);
-    this.#parts.executor.resume(authority, rows.openSteps);
     this.#parts.onPass?.(pass);
     this.#parts.writer.report(entry, pass);
     if (moved) this.wake(key);
@@ -241,8 +241,13 @@ export class Controller {
 
   async #begin(authority: Authority, entry: PoolEntry, { snapshot, plan }: Pass): Promise<void> {
     for (const effect of plan.decisions.filter(isEffect)) {
-      void this.#parts.executor.start(authority, draftStep(effect, snapshot, await this.#blueprintFor(effect, snapshot)));
-      this.#log("info", effect.kind, { pool: entry.key, ...describe(effect) });
+      try {
+        void this.#parts.executor.start(authority, draftStep(effect, snapshot, await this.#blueprintFor(effect, snapshot)));
+        this.#log("info", effect.kind, { pool: entry.key, ...describe(effect) });
+      } catch (error) {
+        // One effect that cannot be drafted must not keep the others back (I15).
+        this.#log("error", "an effect could not be begun", { pool: entry.key, ...describe(effect), error });
+      }
     }
   }
 
@@ -284,6 +289,11 @@ export class Controller {
   #log(level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>): void {
     this.#parts.log(level, message, fields);
   }
+}
+
+/** What the executor leaves alone has its reason too. */
+function withHolds(pass: Pass, holds: readonly Hold[]): Pass {
+  return holds.length === 0 ? pass : { ...pass, plan: { ...pass.plan, holds: [...pass.plan.holds, ...holds] } };
 }
 
 function isEffect(decision: Effect | Move): decision is Effect {

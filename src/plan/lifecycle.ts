@@ -92,17 +92,16 @@ function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, d
 
 function validate(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
   if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, draft)) return;
-  if (openStep(pool, idOf(instance), "admit_instance")) return holdForStep(pool, instance, "admit_instance", draft);
-  if (instance.health.state === "passing") {
-    return draft.decide({
-      kind: "admit_instance",
-      instance: idOf(instance),
-      incarnation: instance.record.incarnation.number,
-      reason: reason("validated"),
-    });
-  }
+  // Also while its admission is being tried: one that never answers must not stay a candidate for ever.
   if (failedByTime(pool, instance, instance.record.phaseSince, now, draft)) return;
-  draft.hold(idOf(instance), reason("waiting_for_health"));
+  if (openStep(pool, idOf(instance), "admit_instance")) return holdForStep(pool, instance, "admit_instance", draft);
+  if (instance.health.state !== "passing") return draft.hold(idOf(instance), reason("waiting_for_health"));
+  draft.decide({
+    kind: "admit_instance",
+    instance: idOf(instance),
+    incarnation: instance.record.incarnation.number,
+    reason: reason("validated"),
+  });
 }
 
 /** The first process of a new instance, or another one in the place of the one that was known. */

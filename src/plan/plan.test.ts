@@ -323,6 +323,8 @@ describe("a candidate", () => {
     const unknown = instance("validating", { id: "b", health: { state: "unknown" }, record: { phaseSince: NOON } });
     expect(holds(planPool(poolOf({}, [unknown]), NOON))).toContain("b: waiting_for_health");
     expect(brief(planPool(poolOf({}, [instance("validating", { id: "b" })]), NOON))).toEqual(["admit b"]);
+    const late = poolOf({}, [instance("validating", { id: "b" })], { openSteps: [openStepOf("admit_instance", "b")] });
+    expect(brief(planPool(late, at("12:01:00")))).toEqual(["move b validating→failed not_ready_in_time"]);
   });
 
   const failures = (times: readonly string[], replaces: string | null) => ({
