@@ -271,6 +271,16 @@ test("a mistake is refused with the field: unknown to the server, or wrong by th
   expect((await kubectl("exec", "p1", "--", "ls")).code).toBe(1);
 });
 
+test("apply takes a List, as `get -o yaml` writes it", async () => {
+  const items = ["a", "b"].map((name) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name } }));
+  expect(await ok("apply", "-f", file("list.yaml", { apiVersion: "v1", kind: "List", items: [...items, aPool(1)] }))).toBe(
+    "configmap/a created\nconfigmap/b created\npool.relevo.dev/orders created\n",
+  );
+  expect((await kubectl("apply", "-f", file("wrong.yaml", { apiVersion: "v1", kind: "List", items: [aPool(5)] }))).error).toContain(
+    "spec.size.floor",
+  );
+});
+
 test("dry runs on the server keep nothing", async () => {
   expect(await ok("apply", "--dry-run=server", "-f", file("a.yaml", aDeployment(2)))).toBe(
     "deployment.apps/web created (server dry run)\n",

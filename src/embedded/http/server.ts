@@ -13,6 +13,7 @@ import { sendError, sendJson, sendText } from "./answer.ts";
 import { type ApiContext, type Exchange, ObjectTexts, isTrue } from "./context.ts";
 import { AGGREGATED_TYPE, aggregatedDiscovery, coreVersions, groupList, groupOf, resourceList } from "./discovery.ts";
 import { openApiDocument, openApiIndex } from "./openapi.ts";
+import { OPENAPI_V2_ACCEPT, OPENAPI_V2_TYPE, openApiV2 } from "./openapi-v2.ts";
 import type { PodLogs } from "./pod-logs.ts";
 import { sendList, sendObject } from "./reads.ts";
 import { routeTo } from "./route.ts";
@@ -205,6 +206,9 @@ function serveDocument(context: ApiContext, exchange: Exchange): void {
   const isAggregated = exchange.request.headers.accept?.includes("as=APIGroupDiscoveryList") ?? false;
   if (isAggregated && (path === "/api" || path === "/apis")) {
     return sendJson(response, 200, aggregatedDiscovery(kinds, path === "/api"), { "content-type": AGGREGATED_TYPE });
+  }
+  if (path === "/openapi/v2" && exchange.request.headers.accept?.includes(OPENAPI_V2_ACCEPT)) {
+    return void response.writeHead(200, { "content-type": OPENAPI_V2_TYPE }).end(openApiV2(kinds));
   }
   const document = documentAt(context, path.replace(/\/$/, ""));
   if (document === undefined) return sendError(response, new KubeApiError({ code: 404, message: "404 page not found" }, "unknown path"));
