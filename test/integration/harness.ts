@@ -27,8 +27,8 @@ import { ModelledInstances } from "./modelled-instances.ts";
 import { ObservedKube } from "./observed-kube.ts";
 
 const LIMIT_MS = 60_000;
-/** Conditions are looked at this often. */
-const LOOK_MS = 20;
+/** Conditions are looked at this often, and ever less often the longer it takes. */
+const LOOK_MS = { first: 20, most: 500 };
 
 export interface HarnessOptions {
   readonly seed?: number;
@@ -154,11 +154,12 @@ export class Harness {
 
   /** Lets time pass until it holds; fails when it does not within the limit, saying what the pool gives as its reasons. */
   async until(sentence: string, holds: () => boolean | Promise<boolean>, limitMs = LIMIT_MS): Promise<void> {
-    const end = this.clock.now() + limitMs;
-    while (!(await holds())) {
-      if (this.clock.now() >= end)
-        throw new Error(`not within ${limitMs} ms: ${sentence}\n${JSON.stringify(await this.picture(), null, 1)}`);
-      await this.clock.advance(LOOK_MS);
+    const start = this.clock.now();
+    for (;;) {
+      if (await holds()) return;
+      const elapsedMs = this.clock.now() - start;
+      if (elapsedMs >= limitMs) throw new Error(`not within ${limitMs} ms: ${sentence}\n${JSON.stringify(await this.picture(), null, 1)}`);
+      await this.clock.advance(Math.min(LOOK_MS.most, Math.max(LOOK_MS.first, elapsedMs / 20)));
     }
   }
 
