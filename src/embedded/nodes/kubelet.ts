@@ -2,7 +2,7 @@
  * One node's kubelet: registers the node, renews its lease while the machine answers, and keeps a worker for each of its pods. When the machine is gone it
  * falls silent at once: what is then known of the pods is only what the API still says.
  */
-import { isAlreadyExists, isNotFound, type KubeObject, type OwnerReference } from "../../kube/api.ts";
+import { isAlreadyExists, isNotFound, type KubeObject } from "../../kube/api.ts";
 import { CONFIG_MAPS, LEASES, NODES, PODS, SECRETS, apiVersionOf } from "../../kube/resources.ts";
 import { NODE_LEASE_NAMESPACE } from "../controllers/node-lifecycle.ts";
 import type { ClusterAccess } from "../controllers/access.ts";
@@ -160,8 +160,11 @@ export class Kubelet {
     }
   }
 
+  /** Not for a Node object that somebody removed: the lease would belong to nobody. */
   async #renewLease(): Promise<void> {
     const { name } = this.spec;
+    const node = this.#access.informer(NODES).get(name);
+    if (node === undefined) return;
     const renewTime = this.#access.microStamp();
     const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime };
     try {
@@ -171,17 +174,15 @@ export class Kubelet {
       const draft = {
         apiVersion: apiVersionOf(LEASES),
         kind: "Lease",
-        metadata: { name, namespace: NODE_LEASE_NAMESPACE, ownerReferences: this.#leaseOwners() },
+        metadata: {
+          name,
+          namespace: NODE_LEASE_NAMESPACE,
+          ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: node.metadata.uid }],
+        },
         spec: { ...spec, acquireTime: renewTime },
       };
       await this.#access.create(LEASES, draft, NODE_LEASE_NAMESPACE);
     }
-  }
-
-  /** The lease goes with the Node object. */
-  #leaseOwners(): readonly OwnerReference[] {
-    const node = this.#access.informer(NODES).get(this.spec.name);
-    return node === undefined ? [] : [{ apiVersion: "v1", kind: "Node", name: node.metadata.name, uid: node.metadata.uid }];
   }
 
   /** After a silence the node lifecycle has set Ready to Unknown, and its pods to not ready. */

@@ -58,6 +58,8 @@ interface MachineEntry {
   readonly containers: Map<string, Entry>;
   readonly died: () => void;
   isFrozen: boolean;
+  /** What waits for the end of a partition, in order. */
+  readonly held: (() => void)[];
 }
 
 const SIGNALS = { SIGKILL: 9, SIGTERM: 15 };
@@ -89,10 +91,12 @@ export class SimulatedRuntime implements PodRuntime {
     if (entry !== undefined) entry.isHealthy = isHealthy;
   }
 
-  /** A machine that answers nothing although everything on it runs: a network partition. */
+  /** A machine that hears and answers nothing although everything on it runs: a network partition. What it was told meanwhile it does afterwards. */
   setFrozen(machine: Machine, isFrozen: boolean): void {
     const entry = this.#machines.get(machine.machineId);
-    if (entry !== undefined) entry.isFrozen = isFrozen;
+    if (entry === undefined) return;
+    entry.isFrozen = isFrozen;
+    if (!isFrozen) for (const act of entry.held.splice(0)) act();
   }
 
   async boot(machine: Machine, died: () => void): Promise<void> {
@@ -103,6 +107,7 @@ export class SimulatedRuntime implements PodRuntime {
       containers: new Map(),
       died,
       isFrozen: false,
+      held: [],
     });
   }
 
@@ -151,6 +156,7 @@ export class SimulatedRuntime implements PodRuntime {
     const { clock, model: modelOf = () => DEFAULT_MODEL } = this.#options;
     const model = modelOf(start);
     if (model.startMs > 0) await clock.sleep(model.startMs);
+    await this.#reachable(machine);
     const home = this.#machine(machine);
     const podIP = home.sandboxes.get(start.pod.uid)?.podIP ?? "";
     const entry: Entry = { start, machine, podIP, startedAt: clock.monotonic(), model, exited, timers: [], isHealthy: true };
@@ -162,8 +168,10 @@ export class SimulatedRuntime implements PodRuntime {
   }
 
   signal(machine: Machine, containerId: string, signal: "SIGTERM" | "SIGKILL"): void {
-    const entry = this.#machines.get(machine.machineId)?.containers.get(containerId);
-    if (entry === undefined) return;
+    const home = this.#machines.get(machine.machineId);
+    const entry = home?.containers.get(containerId);
+    if (home === undefined || entry === undefined) return;
+    if (home.isFrozen) return void home.held.push(() => this.signal(machine, containerId, signal));
     if (signal === "SIGKILL") return this.#end(entry, { exitCode: 128 + SIGNALS.SIGKILL, signal: SIGNALS.SIGKILL });
     const { termMs } = entry.model;
     if (termMs !== undefined)
@@ -188,7 +196,13 @@ export class SimulatedRuntime implements PodRuntime {
     if (home?.containers.delete(entry.start.id) !== true) return;
     for (const timer of entry.timers) timer.cancel();
     this.#options.ended?.(entry);
-    entry.exited(exit);
+    if (home.isFrozen) home.held.push(() => entry.exited(exit));
+    else entry.exited(exit);
+  }
+
+  async #reachable(machine: Machine): Promise<void> {
+    const home = this.#machine(machine);
+    if (home.isFrozen) await new Promise<void>((resolve) => home.held.push(resolve));
   }
 
   #find(containerId: string): Entry | undefined {
