@@ -15,43 +15,35 @@ export class NotJsonError extends Error {
 }
 
 /**
- * A deeply frozen value, equal as JSON. What is deeply frozen already is shared and not copied, so that a patch of one field costs one path.
- * Members that are undefined are left out, as JSON does.
+ * A deeply frozen value, equal as JSON. What is deeply frozen already is shared and not copied, so that a patch of one field costs one path; what is the
+ * same as in `known`, a value sealed before, is not even looked at. Members that are undefined are left out, as JSON does.
  */
-export function sealJson<T>(value: T): T {
-  return seal(value, 0) as T;
+export function sealJson<T>(value: T, known?: unknown): T {
+  return seal(value, known, 0) as T;
 }
 
-function seal(value: unknown, depth: number): unknown {
+function seal(value: unknown, known: unknown, depth: number): unknown {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number") {
     if (Number.isFinite(value)) return value;
     throw new NotJsonError(`${value} is no JSON number`);
   }
   if (typeof value !== "object") throw new NotJsonError(`a ${typeof value} is no JSON value`);
+  if (value === known) return value;
   if (depth > DEPTH_MAX) throw new NotJsonError(`nested deeper than ${DEPTH_MAX}`);
-  return Array.isArray(value) ? sealArray(value, depth) : sealObject(value as Record<string, unknown>, depth);
+  const before = typeof known === "object" && known !== null ? (known as Record<string, unknown>) : NOTHING;
+  return Array.isArray(value) ? sealArray(value, before, depth) : sealObject(value as Record<string, unknown>, before, depth);
 }
 
-function sealArray(value: readonly unknown[], depth: number): readonly unknown[] {
-  if (Object.isFrozen(value)) {
-    if (value.every((item) => seal(item, depth + 1) === item)) return value;
-  }
-  return Object.freeze(value.map((item) => (item === undefined ? null : seal(item, depth + 1))));
+const NOTHING: Record<string, unknown> = Object.freeze({});
+
+function sealArray(value: readonly unknown[], known: Record<string, unknown>, depth: number): readonly unknown[] {
+  if (Object.isFrozen(value) && value.every((item, index) => seal(item, known[index], depth + 1) === item)) return value;
+  return Object.freeze(value.map((item, index) => (item === undefined ? null : seal(item, known[index], depth + 1))));
 }
 
-function sealObject(value: Record<string, unknown>, depth: number): JsonObject {
-  if (Object.isFrozen(value)) {
-    let same = true;
-    for (const key in value) {
-      const member = value[key];
-      if (member === undefined || seal(member, depth + 1) !== member) {
-        same = false;
-        break;
-      }
-    }
-    if (same) return value;
-  }
+function sealObject(value: Record<string, unknown>, known: Record<string, unknown>, depth: number): JsonObject {
+  if (Object.isFrozen(value) && isSealed(value, known, depth)) return value;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) throw new NotJsonError("an instance of a class is no JSON value");
   const copy: Record<string, unknown> = {};
@@ -59,9 +51,17 @@ function sealObject(value: Record<string, unknown>, depth: number): JsonObject {
     // Assigning it would change the prototype instead of making a member.
     if (key === "__proto__") throw new NotJsonError("__proto__ is no allowed field name");
     const member = value[key];
-    if (member !== undefined) copy[key] = seal(member, depth + 1);
+    if (member !== undefined) copy[key] = seal(member, known[key], depth + 1);
   }
   return Object.freeze(copy);
+}
+
+function isSealed(value: Record<string, unknown>, known: Record<string, unknown>, depth: number): boolean {
+  for (const key in value) {
+    const member = value[key];
+    if (member === undefined || seal(member, known[key], depth + 1) !== member) return false;
+  }
+  return true;
 }
 
 /** Equality as JSON: the order of members does not count, undefined members do not exist. */
@@ -85,8 +85,12 @@ export function equalJson(a: unknown, b: unknown): boolean {
 
 /** The value at `spec.nodeName`, or undefined. */
 export function valueAt(object: unknown, path: string): unknown {
+  return valueAtParts(object, path.split("."));
+}
+
+export function valueAtParts(object: unknown, parts: readonly string[]): unknown {
   let value: unknown = object;
-  for (const part of path.split(".")) {
+  for (const part of parts) {
     if (typeof value !== "object" || value === null) return undefined;
     value = (value as Record<string, unknown>)[part];
   }

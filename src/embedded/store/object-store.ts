@@ -331,7 +331,7 @@ export class ObjectStore {
 
   #commit(collection: Collection, type: "ADDED" | "MODIFIED", object: KubeObject, previous: KubeObject | undefined): KubeObject {
     const revision = this.#revision + 1;
-    const stored = seal({ ...object, metadata: { ...object.metadata, resourceVersion: String(revision) } });
+    const stored = seal({ ...object, metadata: { ...object.metadata, resourceVersion: String(revision) } }, previous);
     const event: StoreEvent = { revision, type, object: stored, previous };
     this.#journal?.(collection.kind, event);
     this.#revision = revision;
@@ -342,7 +342,7 @@ export class ObjectStore {
 
   #remove(collection: Collection, before: KubeObject, last: KubeObject): KubeObject {
     const revision = this.#revision + 1;
-    const object = seal({ ...last, metadata: { ...last.metadata, resourceVersion: String(revision) } });
+    const object = seal({ ...last, metadata: { ...last.metadata, resourceVersion: String(revision) } }, before);
     const event: StoreEvent = { revision, type: "DELETED", object, previous: before };
     this.#journal?.(collection.kind, event);
     this.#revision = revision;
@@ -402,9 +402,9 @@ export class ObjectStore {
   }
 }
 
-function seal(object: KubeObject): KubeObject {
+function seal(object: KubeObject, before?: KubeObject): KubeObject {
   try {
-    return sealJson(object);
+    return sealJson(object, before);
   } catch (error) {
     if (error instanceof NotJsonError) throw badRequest(`the object is no JSON: ${error.message}`);
     throw error;

@@ -1,7 +1,7 @@
 /** Label and field selectors, as text (requests) and as objects (budgets, deployments). */
 import type { KubeObject } from "../../kube/api.ts";
 import { badRequest } from "./api-errors.ts";
-import { valueAt } from "./json.ts";
+import { valueAtParts } from "./json.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -11,6 +11,8 @@ interface Requirement {
   readonly key: string;
   readonly operator: Operator;
   readonly values: readonly string[];
+  /** Of a field selector: the key's parts, split once. */
+  readonly parts?: readonly string[];
 }
 
 /** Every requirement must hold. */
@@ -92,20 +94,25 @@ export function parseFieldSelector(text: string | undefined, selectable: readonl
     if (!match) throw badRequest(`invalid field selector '${text}': can't understand '${part}'`);
     const key = (match[1] ?? "").trim();
     if (!selectable.includes(key)) throw badRequest(`field label not supported: ${key}`);
-    return { key, operator: match[2] === "!=" ? "notin" : "in", values: [match[3] ?? ""] };
+    return { key, operator: match[2] === "!=" ? "notin" : "in", values: [match[3] ?? ""], parts: key.split(".") };
   });
   return { requirements };
 }
 
 /** A field as a selector sees it: absent is the empty text, and a flag `false`. */
-export function fieldText(object: KubeObject, path: string): string {
-  const value = valueAt(object, path);
-  if (value === undefined || value === null) return path === "spec.unschedulable" || path === "spec.hostNetwork" ? "false" : "";
+export function fieldText(object: KubeObject, parts: readonly string[]): string {
+  const value = valueAtParts(object, parts);
+  if (typeof value === "string") return value;
+  if (value === undefined || value === null) return FLAGS.includes(parts.at(-1) ?? "") ? "false" : "";
   return typeof value === "object" ? "" : String(value);
 }
 
+const FLAGS: readonly string[] = ["unschedulable", "hostNetwork"];
+
 export function matchesFields(selector: ParsedSelector, object: KubeObject): boolean {
-  for (const requirement of selector.requirements) if (!holds(requirement, fieldText(object, requirement.key))) return false;
+  for (const requirement of selector.requirements) {
+    if (!holds(requirement, fieldText(object, requirement.parts ?? requirement.key.split(".")))) return false;
+  }
   return true;
 }
 

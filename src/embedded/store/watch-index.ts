@@ -17,8 +17,8 @@ export interface Watcher {
 export class WatchIndex {
   readonly #buckets = new Map<string, Set<Watcher>>();
   /** Which fields and labels some watcher is indexed by, each with its number of watchers. */
-  readonly #fields = new Map<string, number>();
-  readonly #labels = new Map<string, number>();
+  readonly #fields = new Map<string, Use>();
+  readonly #labels = new Map<string, Use>();
   #size = 0;
 
   get size(): number {
@@ -61,9 +61,9 @@ export class WatchIndex {
   #keysOf({ object, previous }: StoreEvent): Iterable<string> {
     const { namespace, name } = object.metadata;
     const keys = new Set<string>(["*", `namespace ${namespace ?? ""}`, `name ${name}`]);
-    for (const field of this.#fields.keys()) {
-      keys.add(`field ${field}=${fieldText(object, field)}`);
-      if (previous) keys.add(`field ${field}=${fieldText(previous, field)}`);
+    for (const [field, { parts }] of this.#fields) {
+      keys.add(`field ${field}=${fieldText(object, parts)}`);
+      if (previous) keys.add(`field ${field}=${fieldText(previous, parts)}`);
     }
     for (const label of this.#labels.keys()) {
       keys.add(`label ${label}=${object.metadata.labels?.[label] ?? ""}`);
@@ -73,10 +73,15 @@ export class WatchIndex {
   }
 }
 
-function count(counts: Map<string, number>, key: string, by: 1 | -1): void {
-  const next = (counts.get(key) ?? 0) + by;
-  if (next === 0) counts.delete(key);
-  else counts.set(key, next);
+interface Use {
+  readonly parts: readonly string[];
+  readonly watchers: number;
+}
+
+function count(uses: Map<string, Use>, key: string, by: 1 | -1): void {
+  const { parts = key.split("."), watchers = 0 } = uses.get(key) ?? {};
+  if (watchers + by === 0) uses.delete(key);
+  else uses.set(key, { parts, watchers: watchers + by });
 }
 
 function bucketOf(watcher: Watcher): { readonly bucket: string; readonly field?: string; readonly label?: string } {
