@@ -9,7 +9,7 @@ export const REJECTIONS = {
   queue_timeout: { status: 503, sentence: "no instance could take the request within the time that requests may wait" },
   displaced: { status: 503, sentence: "a more urgent request took the place of this one in the queue" },
   not_taken: { status: 503, sentence: "none of the instances that were tried took the request" },
-  stopping: { status: 503, sentence: "the gateway is stopping" },
+  stopping: { status: 503, sentence: "the gateway is stopping; whether the request had an effect is not known" },
   answer_lost: {
     status: 502,
     sentence: "the instance may have taken the request, but its answer was lost; whether it had an effect is not known",

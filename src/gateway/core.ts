@@ -95,6 +95,12 @@ export class GatewayCore {
     });
   }
 
+  /** Ends what is still in flight, each by an explicit error or an explicit close. */
+  endAll(): void {
+    this.waiting.refuseAll();
+    for (const { held } of this.#runtimes.values()) for (const exchange of [...held]) exchange.stopNow();
+  }
+
   stop(): void {
     this.#sweepTimer?.cancel();
     this.#queueTimer?.cancel();
@@ -308,6 +314,8 @@ export class GatewayCore {
   deadlines(lengthMs: number): Deadlines {
     let list = this.#deadlines.get(lengthMs);
     if (list === undefined) {
+      if (this.#deadlines.size >= LIMITS.limitLengths)
+        for (const [length, old] of this.#deadlines) if (old.idle) this.#deadlines.delete(length);
       list = new Deadlines(this.clock, lengthMs);
       this.#deadlines.set(lengthMs, list);
     }

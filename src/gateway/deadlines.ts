@@ -34,6 +34,11 @@ export class Deadlines {
     this.lengthMs = lengthMs;
   }
 
+  /** Nothing runs, and no timer is set: it can be forgotten. */
+  get idle(): boolean {
+    return this.#first === null && this.#timer === null;
+  }
+
   /** Starts the limit, or starts it anew. */
   start(limit: Limit): void {
     limit.stop();

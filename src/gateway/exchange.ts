@@ -18,7 +18,7 @@ import { answerHeaders, firstValue, isIdempotent, type RequestHead } from "./hea
 import type { Obligation, Outcome, RouteLedger } from "./ledger.ts";
 import { LIMITS } from "./limits.ts";
 import type { MemberState, RouteState } from "./membership.ts";
-import { laneOf, type Waiter } from "./queue.ts";
+import { laneOf, type QueueRefusal, type Waiter } from "./queue.ts";
 import { SessionTie, tokenOf } from "./session.ts";
 
 /** Nothing, held whole so that it can be sent again, or streamed once. */
@@ -150,7 +150,7 @@ export abstract class Exchange implements Obligation, Waiter {
     this.#try(member);
   }
 
-  queueRefused(why: "queue_timeout" | "displaced"): void {
+  queueRefused(why: QueueRefusal): void {
     this.#unqueue();
     this.reject(why);
   }
@@ -424,6 +424,16 @@ export abstract class Exchange implements Obligation, Waiter {
     this.#letGo(attempt);
     this.#cut("slow_reader");
     this.core.memberReleased(attempt.member);
+  }
+
+  /** The gateway stops and its patience is over. Upgraded connections are closed by their front. */
+  stopNow(): void {
+    const attempt = this.attempt;
+    if (attempt === null || this.ended || this.upgraded) return;
+    attempt.abort();
+    this.#letGo(attempt);
+    if (this.#headSent) this.#cut("gateway_stopping");
+    else this.reject("stopping");
   }
 
   #cut(code: string): void {

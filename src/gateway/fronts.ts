@@ -89,6 +89,8 @@ export class Fronts {
     await this.#waitForAll(until - Math.min(LIMITS.upgradedCloseMs, graceMs / 2));
     this.#h1.closeUpgraded();
     await this.#waitForAll(until);
+    this.#core.endAll();
+    await this.#waitForAll(clock.monotonic() + LIMITS.stoppingSweepMs);
     this.#closed = true;
     this.#h1.destroyAll();
     this.#h2.destroyAll();

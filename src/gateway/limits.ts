@@ -74,6 +74,8 @@ export const LIMITS = {
   reconnectMinMs: 50,
   reconnectMaxMs: 2_000,
   connectControllerMs: 5_000,
+  /** Different lengths of time limits that are kept; unused ones beyond it are forgotten. */
+  limitLengths: 64,
   /** Host names whose route is remembered. */
   rememberedHosts: 10_000,
   /** A route that is gone keeps its generation in memory, so that an older one is still refused. */

@@ -9,6 +9,8 @@ export function laneOf(member: { readonly route: string; readonly instance: stri
   return `${member.route} ${member.instance} ${member.incarnation}`;
 }
 
+export type QueueRefusal = "queue_timeout" | "displaced" | "stopping";
+
 export interface Waiter {
   /** A route's name, or a member's lane. */
   readonly queueRoute: string;
@@ -16,7 +18,7 @@ export interface Waiter {
   /** Monotonic ms. */
   readonly queueUntil: number;
   /** It lost its place: the time is over, or a more urgent one came. */
-  queueRefused(why: "queue_timeout" | "displaced"): void;
+  queueRefused(why: QueueRefusal): void;
 }
 
 type Lane = readonly Set<Waiter>[];
@@ -64,11 +66,17 @@ export class WaitingRoom {
 
   /** Refuses those whose time is over. */
   expire(now: number): void {
+    this.#refuseThose((waiter) => waiter.queueUntil <= now, "queue_timeout");
+  }
+
+  refuseAll(): void {
+    this.#refuseThose(() => true, "stopping");
+  }
+
+  #refuseThose(are: (waiter: Waiter) => boolean, why: QueueRefusal): void {
     if (this.#size === 0) return;
-    const due: Waiter[] = [];
-    for (const lane of this.#lanes.values())
-      for (const places of lane) for (const waiter of places) if (waiter.queueUntil <= now) due.push(waiter);
-    for (const waiter of due) this.#refuse(waiter, "queue_timeout");
+    const found = [...this.#lanes.values()].flatMap((lane) => lane.flatMap((places) => [...places].filter(are)));
+    for (const waiter of found) this.#refuse(waiter, why);
   }
 
   /** Takes the last of the least urgent that is less urgent than `waiter`; only of `route` when it is given. */
@@ -85,7 +93,7 @@ export class WaitingRoom {
     return false;
   }
 
-  #refuse(waiter: Waiter, why: "queue_timeout" | "displaced"): void {
+  #refuse(waiter: Waiter, why: QueueRefusal): void {
     this.leave(waiter);
     waiter.queueRefused(why);
   }
