@@ -6,7 +6,7 @@ import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import { isNotFound, type KubeApi, type KubeObjectDraft } from "../kube/api.ts";
 import type { Informer } from "../kube/informer.ts";
-import { POOLS } from "../kube/resources.ts";
+import { NODES, POOLS } from "../kube/resources.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import type { GatewayReport, RouteCounts } from "../model/membership.ts";
 import { isLeaving, type Phase } from "../model/phase.ts";
@@ -34,6 +34,9 @@ import type { Controller, Pass } from "./controller.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import type { Journal } from "./journal.ts";
 import type { PoolEntry } from "./pool-informer.ts";
+
+/** How long a command waits for its effect before it says that it is still to come. */
+const UNCORDON_WITHIN_MS = 10_000;
 
 export interface ControlPlaneParts {
   readonly controller: Controller;
@@ -346,7 +349,15 @@ async function uncordon(parts: ControlPlaneParts, name: string, by: string): Pro
   const authority = anyAuthority(parts);
   if (!authority)
     throw new RelevoError("pool_not_ready", "no pool is owned here yet", { class: "retryable", todo: "try again in a second" });
-  parts.executor.start(authority, draftUncordon({ pool: authority.pool, node: { name, uid: node.metadata.uid }, cordonedBy, by }));
+  const draft = draftUncordon({ pool: authority.pool, node: { name, uid: node.metadata.uid }, cordonedBy, by });
+  await Promise.race([parts.executor.start(authority, draft), parts.clock.sleep(UNCORDON_WITHIN_MS)]);
+  // The step's end is not the proof: the node is.
+  const { metadata } = await parts.kube.get({ type: NODES, name });
+  if (metadata.uid !== node.metadata.uid || metadata.annotations?.[ANNOTATIONS.cordonedBy] === undefined) return;
+  throw new RelevoError("uncordon_pending", `${name} is not uncordoned yet`, {
+    class: "retryable",
+    todo: "the step goes on: see relevo get steps",
+  });
 }
 
 /** Any pool's journal may carry an operator's step; the first owned one, by name, so that the same command makes the same step. */

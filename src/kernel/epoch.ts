@@ -13,11 +13,6 @@ export function epoch(era: number, counter: number): Epoch {
 
 export const EPOCH_ZERO: Epoch = epoch(0, 0);
 
-/** Undefined when the text is no epoch. */
-export function parseEpoch(text: string): Epoch | undefined {
-  return EPOCH_PATTERN.test(text) ? (text as Epoch) : undefined;
-}
-
 export function epochParts(value: Epoch): { readonly era: number; readonly counter: number } {
   const dot = value.indexOf(".");
   return { era: Number(value.slice(0, dot)), counter: Number(value.slice(dot + 1)) };
@@ -28,10 +23,4 @@ export function compareEpochs(a: Epoch, b: Epoch): number {
   const left = epochParts(a);
   const right = epochParts(b);
   return left.era - right.era || left.counter - right.counter;
-}
-
-/** The next counter of the same era. */
-export function nextEpoch(value: Epoch): Epoch {
-  const { era, counter } = epochParts(value);
-  return epoch(era, counter + 1);
 }
