@@ -40,9 +40,15 @@ function wholeUpdate(
     metadata: keepIdentity(before, given, managedFields),
   };
   if (part === undefined && kind.subresources.includes("status")) restore(after, "status", before["status"]);
-  applyDefaults(after, kind);
+  // What was stored has its defaults.
+  if (!isContentShared(before, after)) applyDefaults(after, kind);
   if (kind.subresources.includes("finalize")) restore(after, "spec", before["spec"]);
   return after as unknown as KubeObject;
+}
+
+function isContentShared(before: KubeObject, after: JsonObject): boolean {
+  for (const key in after) if (key !== "metadata" && key !== "status" && after[key] !== before[key]) return false;
+  return true;
 }
 
 function partUpdate(kind: KindSpec, before: KubeObject, candidate: JsonObject, part: "status" | "finalize"): KubeObject {
