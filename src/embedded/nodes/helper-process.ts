@@ -6,6 +6,7 @@
  */
 import { spawn, execFile, type ChildProcess } from "node:child_process";
 import { closeSync, copyFileSync, mkdirSync, openSync, readFileSync, readdirSync, statSync, truncateSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { dirname } from "node:path";
 import { systemClock } from "../../kernel/system.ts";
 import type { FromHelper, StartContainer, ToHelper } from "./helper-protocol.ts";
@@ -137,3 +138,4 @@ process.on("disconnect", () => process.kill(-process.pid, "SIGKILL"));
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
 rotateLogsFromNowOn();
 send({ kind: "ready" });
+flushCompileCache(); // it would be written at a clean exit, and there is none

@@ -2,6 +2,7 @@
 import { connect, createServer } from "node:net";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { request } from "node:http";
+import { getCompileCacheDir } from "node:module";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { RelevoError } from "../../kernel/errors.ts";
@@ -212,6 +213,9 @@ export class ProcessRuntime implements PodRuntime {
       const value = process.env[name];
       if (value !== undefined) env[name] = value;
     }
+    // A cache that was switched on in the program is in no variable; its folder's last part is the version, which each process adds by itself.
+    const cache = getCompileCacheDir();
+    if (cache !== undefined) env["NODE_COMPILE_CACHE"] ??= dirname(cache);
     return env;
   }
 
