@@ -133,6 +133,37 @@ export function applyDefaults(object: Mutable, kind: { readonly kind: string; re
   if (!kind.custom) DEFAULTS[kind.kind]?.(object);
 }
 
+const isText = (value: unknown): boolean => typeof value === "string";
+const isTextMap = (value: unknown): boolean => isJsonObject(value) && Object.values(value).every(isText);
+const isOwner = (value: unknown): boolean =>
+  isJsonObject(value) && ["apiVersion", "kind", "name", "uid"].every((field) => isText(value[field]));
+const isListOf =
+  (isItem: (value: unknown) => boolean) =>
+  (value: unknown): boolean =>
+    Array.isArray(value) && value.every(isItem);
+
+const METADATA_SHAPES: Readonly<Record<string, { readonly is: (value: unknown) => boolean; readonly what: string }>> = {
+  name: { is: isText, what: "a string" },
+  namespace: { is: isText, what: "a string" },
+  generateName: { is: isText, what: "a string" },
+  uid: { is: isText, what: "a string" },
+  resourceVersion: { is: isText, what: "a string" },
+  labels: { is: isTextMap, what: "a map of strings" },
+  annotations: { is: isTextMap, what: "a map of strings" },
+  finalizers: { is: isListOf(isText), what: "a list of strings" },
+  ownerReferences: { is: isListOf(isOwner), what: "a list of objects with apiVersion, kind, name and uid" },
+};
+
+/** Metadata that no server could decode, as a sentence. */
+export function shapeProblem(metadata: unknown): string | undefined {
+  if (!isJsonObject(metadata)) return "metadata must be an object";
+  for (const [field, { is, what }] of Object.entries(METADATA_SHAPES)) {
+    const value = metadata[field];
+    if (value !== undefined && value !== null && !is(value)) return `metadata.${field} must be ${what}`;
+  }
+  return undefined;
+}
+
 /** What is wrong with an object whatever its kind. */
 export function metadataProblems(metadata: JsonObject): readonly FieldProblem[] {
   const problems: FieldProblem[] = [];

@@ -2,7 +2,7 @@
 import type { KubeObject, KubeObjectDraft, Preconditions, ResourceType } from "../../kube/api.ts";
 import { apiVersionOf, CUSTOM_RESOURCE_DEFINITIONS } from "../../kube/resources.ts";
 import { isType, type KindSpec } from "../kinds.ts";
-import { applyDefaults } from "./admission.ts";
+import { applyDefaults, shapeProblem } from "./admission.ts";
 import { badRequest, conflict, invalid, modified } from "./api-errors.ts";
 import { establish } from "./custom-kinds.ts";
 import { isJsonObject, type JsonObject } from "./json.ts";
@@ -70,7 +70,7 @@ export function nameFor(kind: KindSpec, draft: KubeObjectDraft, id: () => string
   throw invalid(kind, "", [{ field: "metadata.name", message: "name or generateName is required", reason: "FieldValueRequired" }]);
 }
 
-/** A body may leave out kind and apiVersion; what it names must be right. */
+/** A body may leave out kind and apiVersion; what it names must be right, and its metadata what metadata can be. */
 export function checkAddress(
   kind: KindSpec,
   object: JsonObject,
@@ -83,7 +83,10 @@ export function checkAddress(
   if (object["kind"] !== undefined && object["kind"] !== "" && object["kind"] !== kind.kind) {
     throw badRequest(`the kind in the data (${String(object["kind"])}) does not match the expected kind (${kind.kind})`);
   }
-  const { name, namespace } = isJsonObject(object["metadata"]) ? object["metadata"] : {};
+  const metadata = object["metadata"] ?? {};
+  const problem = shapeProblem(metadata);
+  if (problem !== undefined) throw badRequest(`${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: ${problem}`);
+  const { name, namespace } = isJsonObject(metadata) ? metadata : {};
   if (at !== undefined && isOther(name, at.name)) {
     throw badRequest(`the name of the object (${String(name)}) does not match the name on the URL (${at.name})`);
   }

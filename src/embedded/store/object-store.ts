@@ -193,8 +193,8 @@ export class ObjectStore {
   create(type: ResourceType, draft: KubeObjectDraft, options: WriteOptions & { readonly namespace?: string | undefined } = {}): KubeObject {
     const collection = this.#collection(type);
     const { kind } = collection;
-    const namespace = namespaceFor(kind, draft, options.namespace);
     checkAddress(kind, draft);
+    const namespace = namespaceFor(kind, draft, options.namespace);
     if (draft.metadata.resourceVersion !== undefined && draft.metadata.resourceVersion !== "") {
       throw badRequest("resourceVersion should not be set on objects to be created");
     }
@@ -257,8 +257,8 @@ export class ObjectStore {
     const { kind } = collection;
     const before = this.get(ref);
     const candidate = change(before);
-    checkPreconditions(kind, before, identityOf(candidate));
     checkAddress(kind, candidate, ref);
+    checkPreconditions(kind, before, identityOf(candidate));
     const after = nextState(kind, before, candidate, options.part, options.managedFields);
     if (after === before) return before;
     this.#rules.checkChange(kind, before, after);
