@@ -17,6 +17,8 @@ export interface ClientOptions {
   readonly webhookSecret: string | null;
   readonly fetch: typeof fetch;
   readonly clock: Clock;
+  /** Ends what is under way when the user interrupts. */
+  readonly signal?: AbortSignal;
 }
 
 export class ControllerClient {
@@ -25,6 +27,7 @@ export class ControllerClient {
   readonly #webhookSecret: string | null;
   readonly #fetch: typeof fetch;
   readonly #clock: Clock;
+  readonly #signal: AbortSignal | undefined;
 
   constructor(options: ClientOptions) {
     this.url = options.url.replace(/\/+$/, "");
@@ -32,6 +35,7 @@ export class ControllerClient {
     this.#webhookSecret = options.webhookSecret;
     this.#fetch = options.fetch;
     this.#clock = options.clock;
+    this.#signal = options.signal;
   }
 
   async get<T extends z.ZodType>(path: string, schema: T): Promise<z.output<T>> {
@@ -69,19 +73,22 @@ export class ControllerClient {
         for (const line of lines) yield journalView.safeParse(JSON.parse(line)).data;
       }
     } catch (error) {
-      if (!signal.aborted) throw error;
+      if (signal.aborted) return;
+      if (error instanceof RelevoError) throw error;
+      throw this.#unreachable(error);
     }
   }
 
   async #call(method: string, path: string, body: string | undefined, more: Readonly<Record<string, string>> = {}): Promise<unknown> {
     const controller = new AbortController();
     const timer = this.#clock.after(TIMEOUT_MS, () => controller.abort());
+    const signal = this.#signal === undefined ? controller.signal : AbortSignal.any([controller.signal, this.#signal]);
     try {
       const headers = body === undefined ? this.#headers() : { ...this.#headers(), "content-type": "application/json", ...more };
       const response = await this.#fetchOrThrow(path, {
         method,
         headers,
-        signal: controller.signal,
+        signal,
         ...(body === undefined ? {} : { body }),
       });
       if (!response.ok && !(response.status === 503 && path === "/readyz")) throw await this.#refusal(response);
@@ -95,12 +102,17 @@ export class ControllerClient {
     try {
       return await this.#fetch(`${this.url}${path}`, init);
     } catch (cause) {
-      throw new RelevoError("controller_unreachable", `The controller does not answer at ${this.url}.`, {
-        class: "retryable",
-        cause,
-        todo: "start it with npx relevo up, or name another with --server",
-      });
+      if (this.#signal?.aborted) throw new RelevoError("interrupted", "The command was interrupted.", { class: "cancelled" });
+      throw this.#unreachable(cause);
     }
+  }
+
+  #unreachable(cause: unknown): RelevoError {
+    return new RelevoError("controller_unreachable", `The controller does not answer at ${this.url}.`, {
+      class: "retryable",
+      cause,
+      todo: "start it with npx relevo up, or name another with --server",
+    });
   }
 
   #headers(): Record<string, string> {
@@ -144,7 +156,7 @@ export function connect(context: CliContext, options: Pick<GlobalOptions, "serve
     });
   const token = context.env.RELEVO_TOKEN ?? run?.token ?? null;
   const webhookSecret = context.env.RELEVO_WEBHOOK_SECRET ?? run?.webhookSecret ?? null;
-  return new ControllerClient({ url, token, webhookSecret, fetch: context.fetch, clock: context.clock });
+  return new ControllerClient({ url, token, webhookSecret, fetch: context.fetch, clock: context.clock, signal: context.signal });
 }
 
 /** `orders` → `default/orders`; a full key stays. */

@@ -28,7 +28,7 @@ export function parsePoolFile(file: string, text: string): ParsedFile {
   });
   if (Buffer.byteLength(text) > MAX_FILE_BYTES) return whole("the file is too large", Buffer.byteLength(text), `${MAX_FILE_BYTES} bytes`);
   const lines = new LineCounter();
-  const parsed = parseAllDocuments(text, { lineCounter: lines });
+  const parsed = parseAllDocuments(text, { lineCounter: lines, logLevel: "error" });
   if (!Array.isArray(parsed)) return whole("the file holds no document", undefined, "at least one Pool");
   if (parsed.length > MAX_DOCUMENTS) return whole("the file holds too many documents", parsed.length, `${MAX_DOCUMENTS} documents`);
   const documents: ParsedDocument[] = [];
@@ -56,7 +56,17 @@ function parseOne(file: string, document: Document.Parsed, lines: LineCounter): 
       })),
     };
   }
-  const raw: unknown = document.toJS();
+  let raw: unknown;
+  try {
+    raw = document.toJS();
+  } catch (error) {
+    // Aliases that name nothing, or that would unfold without end.
+    return {
+      problems: [
+        { file, line: 1, column: 1, field: "", sentence: `this is not YAML: ${error instanceof Error ? error.message : String(error)}` },
+      ],
+    };
+  }
   if (raw === null || raw === undefined) return { document: undefined };
   const located = (problem: Problem): FileProblem => {
     const { line, column } = placeOf(document, problem, lines);

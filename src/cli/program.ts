@@ -180,11 +180,11 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--dir <folder>", "store, cluster, keys and logs", ".relevo")
     .option("--nodes <n>", "of the embedded cluster", count, 6)
     .option("--zones <names>", "of the nodes, by turns", list, ["zone-a", "zone-b"])
-    .option("--boot-delay <duration>", "how long a machine takes to start", duration, 1_000)
-    .option("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", duration, 10_000)
-    .option("--spot-lead <duration>", "how long a spot warning leads", duration, 120_000)
+    .addOption(durationOption("--boot-delay <duration>", "how long a machine takes to start", 1_000))
+    .addOption(durationOption("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", 10_000))
+    .addOption(durationOption("--spot-lead <duration>", "how long a spot warning leads", 120_000))
     .option("--port <port>", "of the gateway; 0 lets the system choose", port, 8080)
-    .option("--controller-port <port>", "", port, 7070)
+    .option("--controller-port <port>", "of the controller's API", port, 7070)
     .option("--cluster-port <port>", "of the Kubernetes API", port, 7080)
     .option("--admin-port <port>", "of the embedded cluster's admin interface", port, 7090)
     .addOption(level())
@@ -196,7 +196,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .argument("[name]", "which demo; without it the one that npm start shows")
     .option("--list", "names them")
     .option("--once", "exits after the result")
-    .option("--deadline <duration>", "between a spot warning and the loss of the node", duration, 20_000)
+    .addOption(durationOption("--deadline <duration>", "between a spot warning and the loss of the node", 20_000))
     .action(async (name: string | undefined, _options, command: Command) => ended(await processes.demo(context, name, optionsOf(command))));
 
   program
@@ -208,7 +208,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--host <address>", "another than loopback demands RELEVO_TOKEN", "127.0.0.1")
     .option("--port <port>", "0 lets the system choose", port, 7070)
     .option("--webhook-secret-file <file>", "with which notices are signed")
-    .option("--spot-lead <duration>", "how long a spot warning leads", duration, 120_000)
+    .addOption(durationOption("--spot-lead <duration>", "how long a spot warning leads", 120_000))
     .addOption(level())
     .action(async (_options, command: Command) => ended(await processes.controller(context, optionsOf(command))));
 
@@ -220,7 +220,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--host <address>", "where it listens", "127.0.0.1")
     .option("--port <port>", "0 lets the system choose", port, 8080)
     .option("--admin-port <port>", "of /metrics, on loopback; 0 lets the system choose", port, 0)
-    .option("--grace <duration>", "for what is in flight when it is asked to end", duration, 30_000)
+    .addOption(durationOption("--grace <duration>", "for what is in flight when it is asked to end", 30_000))
     .addOption(level())
     .action(async (_options, command: Command) => ended(await processes.gateway(context, optionsOf(command))));
 
@@ -228,10 +228,10 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .command("cluster")
     .description("the embedded cluster: a Kubernetes API whose pods are processes of this machine")
     .option("--dir <folder>", "custom resources, volumes and logs", ".relevo/cluster")
-    .option("--nodes <n>", "", count, 6)
+    .option("--nodes <n>", "how many to begin with", count, 6)
     .option("--zones <names>", "of the nodes, by turns", list, ["zone-a", "zone-b"])
-    .option("--boot-delay <duration>", "how long a machine takes to start", duration, 1_000)
-    .option("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", duration, 10_000)
+    .addOption(durationOption("--boot-delay <duration>", "how long a machine takes to start", 1_000))
+    .addOption(durationOption("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", 10_000))
     .option("--api-port <port>", "of the Kubernetes API; 0 lets the system choose", port, 7080)
     .option("--admin-port <port>", "0 lets the system choose", port, 7090)
     .addOption(level())
@@ -260,7 +260,11 @@ function count(text: string): number {
   return value;
 }
 
-/** Milliseconds; shown in help as people write it. */
+/** Milliseconds for the command; in the help as people write it. */
+function durationOption(flags: string, description: string, otherwise: number): Option {
+  return new Option(flags, description).argParser(duration).default(otherwise, formatDuration(otherwise));
+}
+
 function duration(text: string): number {
   const value = parseDuration(text);
   if (value === undefined) throw new InvalidArgumentError(`Allowed: a duration such as ${formatDuration(90_000)}.`);

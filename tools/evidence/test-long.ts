@@ -42,6 +42,7 @@ try {
 }
 
 function keep(report: Report): void {
+  if (report.testResults.length === 0) return;
   const tests = report.testResults.flatMap((file) =>
     file.assertionResults.map(({ fullName, status, duration }) => ({
       file: relative(root, file.name),

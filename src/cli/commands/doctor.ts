@@ -228,8 +228,11 @@ async function checkCordons(client: ControllerClient): Promise<readonly Finding[
 }
 
 async function checkSteps(client: ControllerClient): Promise<readonly Finding[]> {
+  const total = (await client.list("/v1/pools", poolView)).reduce((sum, { heldSteps }) => sum + heldSteps, 0);
   const held = (await client.list(`/v1/steps?limit=${MAX_STEPS}`, stepView)).filter(({ state }) => state === "held");
-  if (held.length === 0) return [ok("held steps", "none")];
+  if (held.length === 0 && total === 0) return [ok("held steps", "none")];
+  if (held.length < total)
+    return [bad("held steps", "held", `${total}, some older than the last ${MAX_STEPS} steps`, "see relevo get steps --pool POOL")];
   return held.map(({ id, kind, instance, reason }) =>
     bad(
       "held step",

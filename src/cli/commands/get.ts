@@ -4,7 +4,7 @@ import type { CliContext, GlobalOptions } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import { type Kind, kindOf } from "../kinds.ts";
 import { renderDocument, renderTable } from "../output.ts";
-import { RelevoError } from "../../kernel/errors.ts";
+import { describeError, isRetryable, RelevoError } from "../../kernel/errors.ts";
 
 export interface GetOptions extends GlobalOptions {
   readonly pool?: string;
@@ -64,20 +64,43 @@ function show(context: CliContext, { kind, name, options }: Query, items: readon
   return renderTable(items, kind.columns, { now: context.clock.now(), isWide: options.output === "wide", hasHead });
 }
 
-/** Shows all once, then each item again when it changed; a line of JSON each where the output is JSON. */
+const RETRY_MS = 1_000;
+
+/** As long as the user wants: a controller that went away is waited for. */
 async function watch(context: CliContext, client: ControllerClient, query: Query): Promise<ExitCode> {
+  const shown = new Map<string, string>();
+  for (let isAway = false; !context.signal.aborted; ) {
+    try {
+      for await (const changed of changes(context, client, query, shown)) {
+        isAway = false;
+        context.out(changed);
+      }
+    } catch (error) {
+      if (!isRetryable(error)) throw error;
+      if (shown.size === 0 && !isAway) throw error; // it was never there
+      if (!isAway) context.err(`relevo: ${describeError(error)}; waiting for it\n`);
+      isAway = true;
+    }
+    await context.clock.sleep(RETRY_MS, context.signal).catch(() => undefined);
+  }
+  return EXIT.done;
+}
+
+/** All once, then each item again when it changed; a line of JSON each where the output is JSON. */
+async function* changes(context: CliContext, client: ControllerClient, query: Query, shown: Map<string, string>): AsyncGenerator<string> {
   const { kind, options } = query;
   const pool = options.pool === undefined ? undefined : poolKeyOf(options.pool, options.namespace);
-  const shown = new Map<string, string>();
-  let hasHead = true;
+  let isFirst = shown.size === 0;
   for await (const _ of client.watch(pool, context.signal)) {
     const items = await read(client, query);
     const changed = items.filter((item) => shown.get(kind.nameOf(item)) !== JSON.stringify(item));
+    const hasHead = isFirst;
+    const present = new Set(items.map((item) => kind.nameOf(item)));
+    for (const name of shown.keys()) if (!present.has(name)) shown.delete(name);
     for (const item of changed) shown.set(kind.nameOf(item), JSON.stringify(item));
     if (changed.length === 0) continue;
-    if (options.output === "json") context.out(changed.map((item) => `${JSON.stringify(item)}\n`).join(""));
-    else context.out(show(context, { ...query, name: undefined }, changed, hasHead));
-    hasHead = false;
+    isFirst = false;
+    if (options.output === "json") yield changed.map((item) => `${JSON.stringify(item)}\n`).join("");
+    else yield show(context, { ...query, name: undefined }, changed, hasHead);
   }
-  return EXIT.done;
 }

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FastifyInstance, InjectOptions } from "fastify";
+import type { Clock } from "../../kernel/clock.ts";
 import type { Ids } from "../../kernel/ids.ts";
 import { VirtualClock } from "../../kernel/virtual-clock.ts";
 import { createServer } from "../../server/app.ts";
@@ -31,7 +32,13 @@ export interface CliOptions {
   readonly admin?: typeof fetch;
   readonly processes?: Partial<ProcessCommands>;
   readonly alive?: readonly number[];
+  /** Of the user's interrupt. */
+  readonly signal?: AbortSignal;
+  /** Told what is printed, as it is. */
+  readonly onOut?: (text: string) => void;
   readonly webhookSecret?: string;
+  /** Instead of one that stands still. */
+  readonly clock?: Clock;
   /** Of the caller's clock, ahead of the controller's. */
   readonly clockAheadMs?: number;
 }
@@ -47,18 +54,21 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   try {
     for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(cwd, name), text);
     const context: CliContext = {
-      out: (text) => void (told.out += text),
+      out: (text) => {
+        told.out += text;
+        options.onOut?.(text);
+      },
       err: (text) => void (told.err += text),
       isTerminal: options.isTerminal ?? false,
       env: { RELEVO_SERVER: SERVER, ...options.env },
       cwd,
       user: "ann",
-      clock: new VirtualClock(NOON + (options.clockAheadMs ?? 0)),
+      clock: options.clock ?? new VirtualClock(NOON + (options.clockAheadMs ?? 0)),
       ids: counter,
       fetch: options.fetch ?? injecting(app, options.admin),
       isAlive: (pid) => options.alive?.includes(pid) ?? true,
       readStdin: async () => options.stdin ?? "",
-      signal: new AbortController().signal,
+      signal: options.signal ?? new AbortController().signal,
     };
     const none = () => Promise.reject(new Error("no process in this test"));
     const processes = { up: none, demo: none, controller: none, gateway: none, cluster: none, ...options.processes };
