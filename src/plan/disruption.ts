@@ -45,7 +45,13 @@ export function planDisruption(pool: PoolSnapshot, desired: number, budget: Budg
 function mayAct(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
   if (pool.spec.disruption.mode === "Act") return true;
   if (instance.evidence.some(({ reason: why, loss }) => why === "operator_drain" || loss === "forced")) return true;
-  return instance.record.phase === "draining" || replacementOf(pool, instance) !== undefined;
+  return instance.record.phase === "draining" || wasReplacementBegun(pool, instance);
+}
+
+/** Also one whose candidates all failed so far: what was begun goes on with the next. */
+function wasReplacementBegun(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
+  const id = idOf(instance);
+  return pool.instances.some(({ record }) => record.replaces === id) || pool.failures.some(({ replaces }) => replaces === id);
 }
 
 function planCondemned(pool: PoolSnapshot, instance: InstanceSnapshot, desired: number, budget: Budget, now: Instant, draft: Draft): void {

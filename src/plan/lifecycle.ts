@@ -140,6 +140,8 @@ function failedByTime(pool: PoolSnapshot, instance: InstanceSnapshot, since: Ins
     draft.lookAgainAt(until);
     return false;
   }
+  // While the cluster cannot be read, what is known of its pods is old: that is no failure of the candidate (D12).
+  if (pool.inventory.state === "error") return false;
   fail(instance, "not_ready_in_time", draft);
   return true;
 }

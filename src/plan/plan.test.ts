@@ -133,6 +133,15 @@ describe("a voluntary replacement", () => {
     expect(brief(planPool(pool, NOON))).toEqual(["drain orders-a voluntary"]);
   });
 
+  test("goes on with another candidate after the first failed, though mode was turned Off (D10, D14)", () => {
+    const old = serving({ on: [node("z", { cordoned: "by_us" })], evidence: ["node_drifted"] });
+    const failed = instance("failed", { id: "orders-b", record: { purpose: "replace", replaces: "orders-a", failure: "x" } });
+    const off = { disruption: { mode: "Off" } };
+    expect(holds(planPool(poolOf(off, [old, failed]), NOON))).not.toContain("orders-a: mode_off");
+    const failures = [{ instance: "orders-b", at: at("11:59:00"), failure: "x", replaces: "orders-a" }];
+    expect(brief(planPool(poolOf(off, [old], { failures }), NOON))).toEqual(["add #0 replace for orders-a"]);
+  });
+
   test("is not begun when mode is Off, and the reason says so (D1, D11)", () => {
     const pool = poolOf({ disruption: { mode: "Off" } }, [serving({ on: [drifted], evidence: ["node_drifted"] })]);
     expect([brief(planPool(pool, NOON)), holds(planPool(pool, NOON))]).toEqual([[], ["orders-a: mode_off"]]);
@@ -317,6 +326,12 @@ describe("a candidate", () => {
     expect(brief(planPool(poolOf({}, [condemned, stuck]), at("12:01:00")))).toContain("move b preparing→failed not_ready_in_time");
     const failed = instance("failed", { id: "b", record: { replaces: "orders-a", failure: "not_ready_in_time" } });
     expect(brief(planPool(poolOf({}, [condemned, failed]), NOON))).toContain("delete b");
+  });
+
+  test("is not given up for time while the cluster cannot be read (D12)", () => {
+    const stuck = candidate({ pods: [pod("b-0", node("y"), { ready: false })] });
+    const plan = planPool(poolOf({}, [condemned, stuck], { inventory: { state: "error", error: "kube_unavailable" } }), at("13:00:00"));
+    expect([brief(plan), holds(plan)]).toEqual([[], ["b: waiting_for_pods", "orders-a: waiting_for_replacement"]]);
   });
 
   test("is admitted only after its own health check passed (I11)", () => {
