@@ -159,7 +159,7 @@ export class Harness {
       if (await holds()) return;
       const elapsedMs = this.clock.now() - start;
       if (elapsedMs >= limitMs) throw new Error(`not within ${limitMs} ms: ${sentence}\n${JSON.stringify(await this.picture(), null, 1)}`);
-      await this.clock.advance(Math.min(LOOK_MS.most, Math.max(LOOK_MS.first, elapsedMs / 20)));
+      await this.clock.advance(Math.min(LOOK_MS.most, Math.max(LOOK_MS.first, Math.floor(elapsedMs / 20))));
     }
   }
 
