@@ -155,6 +155,19 @@ test("a process that crashes starts again under a new container id, and its logs
   expect([await log(""), await log("&previous=true"), await log("&tailLines=1")]).toEqual([line, line, line]);
 });
 
+test("a log that grows is rotated once and stays bounded", async () => {
+  await start({ maxLogBytes: 10_000 });
+  const chatter = "setInterval(() => console.log('x'.repeat(99)), 2)";
+  const spec = { terminationGracePeriodSeconds: 1, containers: [{ name: "main", command: ["node", "-e", chatter] }] };
+  await cluster?.api.create(PODS, { apiVersion: "v1", kind: "Pod", metadata: { name: "p" }, spec }, { namespace: "default" });
+  const uid = cluster?.store.get({ type: PODS, namespace: "default", name: "p" }).metadata.uid ?? "";
+  const path = cluster?.runtime.logPath({ namespace: "default", name: "p", uid }, "main", 0) ?? "";
+  await until("it was rotated", () => existsSync(`${path}.1`));
+
+  const tail = async () => await (await fetch(`${cluster?.url}/api/v1/namespaces/default/pods/p/log?container=main&tailLines=2`)).text();
+  await until("the container writes on", async () => /^(x{99}\n){2}/.test(await tail()));
+});
+
 test("what a container's process started ends with it", async () => {
   await start();
   await deploy(1);
