@@ -161,7 +161,7 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
     .description("make many nodes of the embedded cluster go at once")
     .requiredOption("--nodes <n>", "how many")
     .addOption(new Option("--kind <kind>", "what happens to them").choices(["interrupt", "drift", "kill"]).default("interrupt"))
-    .option("--deadline <duration>", "when interrupted nodes are taken", "2m")
+    .option("--deadline <duration>", "when interrupted nodes are taken; the controller reckons with its --spot-lead", "2m")
     .option("--no-notice", "interrupts them without telling the controller")
     .option("--admin <url>", "the embedded cluster's admin interface (default: what relevo up wrote here)")
     .action(async (_options, command: Command) => ended(await (await import("./commands/storm.ts")).storm(context, optionsOf(command))));

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { FastifyInstance } from "fastify";
+import { epoch } from "../kernel/epoch.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import { storeUnavailable } from "../store/port.ts";
@@ -280,6 +281,54 @@ test("an unknown failure is a 500 that tells the log and not the caller", async 
     { error: { code: "internal", message: "The controller failed to answer.", todo: "see the controller's log" } },
   ]);
   expect(logged().filter(({ level }) => level === "error")).toMatchObject([{ code: "internal", err: { message: "a path and a secret" } }]);
+});
+
+test("metrics show states as they are when they are asked for, and a scrape outlives what cannot be read", async () => {
+  const counts = { accepted: 9, completed: 6, inFlight: 1, queued: 1, rejected: 1, cut: 0, retried: 2 };
+  const fake = new FakeControlPlane({
+    cordons: [{ node: "node-a", nodeUid: "u", step: "s", evidence: null, at: null }],
+    gateways: [
+      {
+        replica: "gw-1",
+        registeredAt: NOON,
+        connected: true,
+        lastReportAt: NOON,
+        silent: false,
+        routes: [{ route: "orders", applied: epoch(0, 7), current: epoch(0, 7), counts }],
+      },
+    ],
+  });
+  const { app, metrics } = await aServer(fake);
+  metrics.setPool("default/orders", { phases: { serving: 3, draining: 1 }, serving: 3, desired: 4, floor: 3, frozen: false, heldSteps: 0 });
+  metrics.countLoss("default/orders", "deadline", 2, true);
+
+  const before = (await app.inject({ url: "/metrics" })).body;
+  fake.listCordons = () => Promise.reject(new Error("away"));
+  fake.state.gateways = [];
+  const after = (await app.inject({ url: "/metrics" })).body;
+
+  const lines = before.split("\n").filter((line) => /^relevo_(own|gateway|route|ready|serving|losses|lost|assumed)/.test(line));
+  expect(lines.toSorted()).toEqual([
+    'relevo_assumed_seals_total{pool="default/orders"} 1',
+    'relevo_gateway_replicas{state="current"} 1',
+    'relevo_gateway_replicas{state="silent"} 0',
+    'relevo_losses_total{pool="default/orders",loss="deadline"} 1',
+    'relevo_losses_total{pool="default/orders",loss="forced"} 0',
+    'relevo_losses_total{pool="default/orders",loss="voluntary"} 0',
+    'relevo_lost_obligations_total{pool="default/orders",loss="deadline"} 2',
+    "relevo_own_cordons 1",
+    'relevo_ready{part="store"} 1',
+    'relevo_route_requests{route="orders",replica="gw-1",state="accepted"} 9',
+    'relevo_route_requests{route="orders",replica="gw-1",state="completed"} 6',
+    'relevo_route_requests{route="orders",replica="gw-1",state="cut"} 0',
+    'relevo_route_requests{route="orders",replica="gw-1",state="in_flight"} 1',
+    'relevo_route_requests{route="orders",replica="gw-1",state="queued"} 1',
+    'relevo_route_requests{route="orders",replica="gw-1",state="rejected"} 1',
+    'relevo_route_requests{route="orders",replica="gw-1",state="retried"} 2',
+    'relevo_serving{pool="default/orders"} 3',
+  ]);
+  expect(after).toContain("relevo_own_cordons 1");
+  expect(after).not.toContain('replica="gw-1"');
 });
 
 const NOTICE = JSON.stringify({ "detail-type": "EC2 Spot Instance Interruption Warning", detail: { "instance-id": "i-1" } });

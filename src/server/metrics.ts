@@ -34,7 +34,7 @@ export function createMetrics(registry: Registry = new Registry()) {
   const ownCordons = gauge("relevo_own_cordons", "Nodes that Relevo cordoned and nobody uncordoned since.", []);
   const lastPass = gauge("relevo_last_pass_timestamp_seconds", "When the last pass over a pool ended.", ["pool"]);
   const gatewayReplicas = gauge("relevo_gateway_replicas", "Registered gateway replicas.", ["state"]);
-  const storeWritable = gauge("relevo_store_writable", "1 while the store accepts commits.", []);
+  const ready = gauge("relevo_ready", "1 while this part is as it should be: the store, the cluster, the pools.", ["part"]);
   const routeRequests = gauge(
     "relevo_route_requests",
     "Requests of a route as its gateway replicas count them: accepted = completed + in_flight + queued + rejected + cut.",
@@ -48,7 +48,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     "loss",
   ]);
   const assumedSeals = counter("relevo_assumed_seals_total", "Seals outside the zero-loss claim.", ["pool"]);
-  const replacements = counter("relevo_replacements_total", "Replacements that began to serve.", ["pool"]);
+  const replacements = counter("relevo_serving_started_total", "Instances that began to serve.", ["pool"]);
   const candidateFailures = counter("relevo_candidate_failures_total", "Candidates that failed before they served.", ["pool", "failure"]);
   const notices = counter("relevo_notices_total", "Notices received.", ["source", "outcome"]);
   const apiRequests = counter("relevo_api_requests_total", "Requests of this API.", ["method", "route", "status"]);
@@ -79,19 +79,21 @@ export function createMetrics(registry: Registry = new Registry()) {
       for (const metric of ofPool) metric.remove({ pool });
     },
     setOwnCordons: (count: number): void => ownCordons.set(count),
-    setStoreWritable: (writable: boolean): void => storeWritable.set(writable ? 1 : 0),
+    setReady(checks: readonly { readonly name: string; readonly ok: boolean }[]): void {
+      for (const { name, ok } of checks) ready.set({ part: name }, ok ? 1 : 0);
+    },
     setGatewayReplicas(current: number, silent: number): void {
       gatewayReplicas.set({ state: "current" }, current);
       gatewayReplicas.set({ state: "silent" }, silent);
     },
-    setRoute(route: string, replica: string, counts: RouteCounts): void {
-      const { accepted, completed, inFlight, queued, rejected, cut, retried } = counts;
-      const states = { accepted, completed, in_flight: inFlight, queued, rejected, cut, retried };
-      for (const [state, value] of Object.entries(states)) routeRequests.set({ route, replica, state }, value);
-    },
-    forgetReplica(route: string, replica: string): void {
-      for (const state of ["accepted", "completed", "in_flight", "queued", "rejected", "cut", "retried"])
-        routeRequests.remove({ route, replica, state });
+    /** All routes of all replicas; what is not named is gone. */
+    setRoutes(routes: readonly { readonly route: string; readonly replica: string; readonly counts: RouteCounts }[]): void {
+      routeRequests.reset();
+      for (const { route, replica, counts } of routes) {
+        const { accepted, completed, inFlight, queued, rejected, cut, retried } = counts;
+        const states = { accepted, completed, in_flight: inFlight, queued, rejected, cut, retried };
+        for (const [state, value] of Object.entries(states)) routeRequests.set({ route, replica, state }, value);
+      }
     },
 
     passEnded(pool: string, at: Instant, durationMs: number): void {

@@ -2,9 +2,27 @@
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import { formatInstant } from "../../kernel/clock.ts";
 import type { RouteContext } from "../app.ts";
+import type { ControlPlane } from "../control-plane.ts";
+import type { Metrics } from "../metrics.ts";
 import { healthView, readinessView } from "../views.ts";
 
 const PUBLIC = { config: { access: "public" } } as const;
+
+/** What is a state and no event is read when it is asked for. What cannot be read now keeps its last value: a scrape never fails for it. */
+async function refresh(controlPlane: ControlPlane, metrics: Metrics): Promise<void> {
+  const [cordons, gateways, readiness] = await Promise.allSettled([
+    controlPlane.listCordons(),
+    controlPlane.listGateways(),
+    controlPlane.readiness(),
+  ]);
+  if (cordons.status === "fulfilled") metrics.setOwnCordons(cordons.value.length);
+  if (gateways.status === "fulfilled") {
+    const silent = gateways.value.filter((gateway) => gateway.silent).length;
+    metrics.setGatewayReplicas(gateways.value.length - silent, silent);
+    metrics.setRoutes(gateways.value.flatMap(({ replica, routes }) => routes.map(({ route, counts }) => ({ route, replica, counts }))));
+  }
+  if (readiness.status === "fulfilled") metrics.setReady(readiness.value.checks);
+}
 
 export const healthRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, metrics, clock, options }) => {
   app.get("/healthz", { ...PUBLIC, schema: { summary: "Alive, and the controller's time", response: { 200: healthView } } }, async () => ({
@@ -23,6 +41,7 @@ export const healthRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
   );
 
   app.get("/metrics", { ...PUBLIC, schema: { summary: "Prometheus metrics" } }, async (_request, reply) => {
+    await refresh(controlPlane, metrics);
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
   });
 
