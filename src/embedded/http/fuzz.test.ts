@@ -128,3 +128,82 @@ test("whatever is sent, the answer is one of the API's, never an internal error"
   );
   for (const kind of store.kinds.all()) expect(store.list(kind).items.every((item) => typeof item.metadata.name === "string")).toBe(true);
 }, 60_000);
+
+/** A good object with one place spoilt. */
+const spoilt = fc
+  .tuple(fc.constantFrom("pods", "statefulsets", "pools", "nodes"), fc.array(fc.nat(20), { minLength: 1, maxLength: 7 }), junk)
+  .map(([plural, steps, value]) => {
+    const [root, draft] = GOOD[plural] ?? ["", {}];
+    return {
+      collection: `${root}/${plural}`,
+      object: replacedAt(structuredClone({ ...draft, metadata: { ...draft.metadata, name: "q" } }), steps, value),
+    };
+  });
+
+const GOOD: Readonly<Record<string, readonly [string, { readonly metadata: object }]>> = {
+  pods: ["/api/v1/namespaces/default", { ...aPod("p"), ...{ status: { conditions: [{ type: "Ready" }] } } }],
+  statefulsets: ["/apis/apps/v1/namespaces/default", aStatefulSet],
+  pools: [
+    "/apis/relevo.dev/v1alpha1/namespaces/default",
+    { metadata: { labels: { a: "b" }, annotations: {}, finalizers: ["a/b"] }, ...{ spec: { size: { desired: 1 } } } },
+  ],
+  nodes: [
+    "/api/v1",
+    {
+      metadata: { labels: { a: "b" } },
+      ...{ spec: { taints: [{ key: "a" }] }, status: { conditions: [{ type: "Ready", status: "True" }], addresses: [{}] } },
+    },
+  ],
+};
+
+/** Goes down by the numbers, each choosing a member, and replaces what is there. */
+function replacedAt(value: unknown, steps: readonly number[], replacement: unknown): unknown {
+  const [step, ...rest] = steps;
+  if (step === undefined || typeof value !== "object" || value === null) return replacement;
+  const keys = Object.keys(value);
+  const key = keys[step % Math.max(1, keys.length)];
+  if (key === undefined) return replacement;
+  const holder = value as Record<string, unknown>;
+  holder[key] = replacedAt(holder[key], rest, replacement);
+  return holder;
+}
+
+test("whatever object is accepted can be listed, shown as a table, patched and deleted", async () => {
+  const send = async (
+    method: "GET" | "POST" | "PATCH" | "DELETE",
+    url: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<number> => {
+    const given = body === undefined ? {} : { body: JSON.stringify(body) };
+    const response = await request(`${server.url}${url}`, {
+      method,
+      headers: { "content-type": "application/json", ...headers },
+      ...given,
+    });
+    const text = await response.body.text();
+    expect(response.statusCode, text).toBeLessThan(500);
+    return response.statusCode;
+  };
+  const table = { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" };
+  await fc.assert(
+    fc.asyncProperty(spoilt, async ({ collection, object }) => {
+      const code = await send("POST", collection, object);
+      await send("GET", collection, undefined, table);
+      if (code !== 201) return;
+      const url = `${collection}/q`;
+      if ((await send("GET", url)) === 404) return; // the name was what was spoilt
+      await send(
+        "PATCH",
+        url,
+        { metadata: { labels: { c: "d" } } },
+        { "content-type": collection.includes("relevo.dev") ? "application/merge-patch+json" : "application/strategic-merge-patch+json" },
+      );
+      await send("PATCH", `${url}/status`, { status: { x: 1 } }, { "content-type": "application/merge-patch+json" });
+      expect(await send("PATCH", url, { metadata: { finalizers: null } }, { "content-type": "application/merge-patch+json" })).toBe(200);
+      expect(await send("DELETE", url, { gracePeriodSeconds: 0 })).toBe(200);
+      expect(await send("GET", url)).toBe(404);
+    }),
+    { numRuns: 400 },
+  );
+}, 60_000);

@@ -71,13 +71,15 @@ async function bind(context: ApiContext, exchange: Exchange, ref: ObjectRef): Pr
   sendJson(exchange.response, 201, SUCCESS);
 }
 
+const SCALE_PATCH_TYPES = ["application/merge-patch+json", "application/strategic-merge-patch+json"];
+
 async function scale(context: ApiContext, exchange: Exchange, ref: ObjectRef): Promise<void> {
   if (exchange.method === "GET") return sendJson(exchange.response, 200, scaleOf(context.store.get(ref)));
   const body = await readBody(exchange.request);
   const given = exchange.method === "PUT" ? parseObject(body) : undefined;
-  const patch =
-    exchange.method === "PATCH" ? parseValue(body, ["application/merge-patch+json", "application/strategic-merge-patch+json"]) : undefined;
+  const patch = exchange.method === "PATCH" ? parseValue(body, SCALE_PATCH_TYPES) : undefined;
   if (given === undefined && patch === undefined) throw methodNotAllowed("the server does not allow this method on the requested resource");
+  if (given === undefined && !isJsonObject(patch)) throw badRequest("a patch of a scale is an object");
   const scaled = context.store.modify(
     ref,
     (before) => {
