@@ -1,4 +1,5 @@
 // What the tests against real programs need. Names what is missing and the Debian package that brings it, and fails: a tier never skips.
+import { spawnSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 
@@ -10,25 +11,39 @@ const NEEDED = {
   h2load: "nghttp2-client",
   python3: "python3",
 };
+/** Of 1.x: older ones lack `--subresource` and print other tables. Debian 12 has 1.20, Debian 13 a good one. */
+const KUBECTL_MINOR = 27;
 
-const PATH = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/sbin"];
+const PATH = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/sbin"].filter((folder) => folder !== "");
 
-function isExecutable(path) {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
+function isThere(command) {
+  return PATH.some((folder) => {
+    try {
+      accessSync(join(folder, command), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
 }
 
-const missing = Object.entries(NEEDED).filter(([command]) => !PATH.some((folder) => folder !== "" && isExecutable(join(folder, command))));
+function oldKubectl() {
+  const run = spawnSync("kubectl", ["version", "--client", "-o", "json"], { encoding: "utf8" });
+  const minor = /"minor":\s*"(\d+)/.exec(run.stdout ?? "")?.[1];
+  if (minor !== undefined && Number(minor) >= KUBECTL_MINOR) return undefined;
+  return `kubectl is too old: found ${minor === undefined ? "no version" : `1.${minor}`}, needed 1.${KUBECTL_MINOR} (Debian 13's kubernetes-client, or the kubectl package of the Kubernetes project)`;
+}
+
+const missing = Object.entries(NEEDED).filter(([command]) => !isThere(command));
 if (process.argv.includes("--missing-packages")) {
   process.stdout.write(missing.map(([, debian]) => `${debian}\n`).join(""));
-} else if (missing.length > 0) {
-  for (const [command, debian] of missing) process.stderr.write(`missing: ${command} (Debian package ${debian})\n`);
-  process.stderr.write(
-    `the tests against real programs cannot run; install: apt-get install ${missing.map(([, debian]) => debian).join(" ")}\n`,
-  );
-  process.exitCode = 1;
+} else {
+  const problems = missing.map(([command, debian]) => `missing: ${command} (Debian package ${debian})`);
+  const old = missing.some(([command]) => command === "kubectl") ? undefined : oldKubectl();
+  if (old) problems.push(old);
+  if (missing.length > 0) problems.push(`install: apt-get install ${missing.map(([, debian]) => debian).join(" ")}`);
+  if (problems.length > 0) {
+    process.stderr.write(`the tests against real programs cannot run\n${problems.map((problem) => `  ${problem}\n`).join("")}`);
+    process.exitCode = 1;
+  }
 }
