@@ -1,35 +1,42 @@
 /** Processes that start as those of a replacement do, and serve nobody: what the machine alone pays for a start. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { MachineProcess } from "../../src/embedded/nodes/machine-process.ts";
+import { systemClock } from "../../src/kernel/system.ts";
 
-const ROOT = join(import.meta.dirname, "..", "..");
-const NODE_HELPER = join(ROOT, "src/embedded/nodes/helper-process.ts");
-const ORDERS = join(ROOT, "examples/orders/orders.mjs");
+const ORDERS = join(import.meta.dirname, "..", "..", "examples/orders/orders.mjs");
+const MAX_LOG_BYTES = 1024 * 1024;
+const LOOK_EVERY_MS = 20;
 
 /** A drifted node costs two starts: the new node's helper, then the new instance. Settles when the second one serves; ends them then. */
 export async function startDecoys(ledgerUrl: string): Promise<void> {
-  const helper = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", NODE_HELPER], {
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-  });
+  const folder = await mkdtemp(join(tmpdir(), "relevo-decoy-"));
+  const env = Object.fromEntries(Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+  const machine = new MachineProcess("decoy", env, () => undefined);
   try {
-    await once(helper, "message");
-    const env = { ...process.env, HOST: "127.0.0.1", PORT: "0", LEDGER_URL: ledgerUrl, RELEVO_INSTANCE: "decoy" };
-    const orders = spawn(process.execPath, [ORDERS], { cwd: tmpdir(), stdio: ["ignore", "pipe", "inherit"], env });
-    try {
-      await once(createInterface({ input: orders.stdout }), "line");
-    } finally {
-      await end(orders);
-    }
+    await machine.ready;
+    const logPath = join(folder, "log");
+    await machine.start(
+      {
+        id: "decoy",
+        file: process.execPath,
+        args: [ORDERS],
+        cwd: folder,
+        env: { ...env, HOST: "127.0.0.1", PORT: "0", LEDGER_URL: ledgerUrl, RELEVO_INSTANCE: "decoy" },
+        logPath,
+        maxLogBytes: MAX_LOG_BYTES,
+      },
+      () => undefined,
+    );
+    await untilSaid(logPath, "orders serves");
   } finally {
-    await end(helper);
+    machine.kill();
+    await machine.gone;
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGKILL");
-  await once(child, "exit");
+async function untilSaid(logPath: string, text: string): Promise<void> {
+  while (!(await readFile(logPath, "utf8")).includes(text)) await systemClock.sleep(LOOK_EVERY_MS);
 }
