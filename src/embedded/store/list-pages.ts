@@ -11,6 +11,8 @@ const SNAPSHOTS_MAX = 64;
 const SNAPSHOT_TTL_MS = 300_000;
 
 interface Snapshot {
+  /** The kind and namespace that were listed: a token is good for no other. */
+  readonly of: string;
   readonly revision: number;
   readonly items: readonly KubeObject[];
   readonly at: Instant;
@@ -32,10 +34,10 @@ export class ListPages {
     this.#clock = clock;
   }
 
-  begin(revision: number, items: readonly KubeObject[]): number {
+  begin(of: string, revision: number, items: readonly KubeObject[]): number {
     for (const [id, { at }] of this.#snapshots) if (this.#snapshots.size >= SNAPSHOTS_MAX || this.#isOld(at)) this.#snapshots.delete(id);
     const id = this.#next++;
-    this.#snapshots.set(id, { revision, items, at: this.#clock.now() });
+    this.#snapshots.set(id, { of, revision, items, at: this.#clock.now() });
     return id;
   }
 

@@ -1,7 +1,7 @@
 /** Lists: selection, order, pages, and which resourceVersions may be asked for. */
 import type { Clock } from "../../kernel/clock.ts";
 import type { KubeList, KubeObject, ListOptions } from "../../kube/api.ts";
-import type { KindSpec } from "../kinds.ts";
+import { kindKey, type KindSpec } from "../kinds.ts";
 import { badRequest, expired, tooLargeResourceVersion } from "./api-errors.ts";
 import type { Collection } from "./collection.ts";
 import { formatToken, ListPages, parseToken } from "./list-pages.ts";
@@ -45,7 +45,7 @@ export class ObjectLists {
     if (options.continue !== undefined && options.continue !== "") return this.#continued(collection, revision, options);
     checkVersion(collection, revision, options);
     const limit = options.resourceVersion === "0" ? 0 : (options.limit ?? 0);
-    return this.#firstPage(select(collection, options), revision, { ...options, limit });
+    return this.#firstPage(listed(collection, options), select(collection, options), revision, { ...options, limit });
   }
 
   /** Every token from before is expired afterwards. */
@@ -53,10 +53,10 @@ export class ObjectLists {
     this.#pages.clear();
   }
 
-  #firstPage(items: readonly KubeObject[], revision: number, options: StoreListOptions): StoreList {
+  #firstPage(of: string, items: readonly KubeObject[], revision: number, options: StoreListOptions): StoreList {
     const { limit = 0 } = options;
     if (limit <= 0 || items.length <= limit) return { resourceVersion: String(revision), items };
-    return page(this.#pages.begin(revision, items), revision, items, 0, options);
+    return page(this.#pages.begin(of, revision, items), revision, items, 0, options);
   }
 
   #continued(collection: Collection, revision: number, options: StoreListOptions): StoreList {
@@ -67,18 +67,24 @@ export class ObjectLists {
     // A token without a snapshot goes on at the current version: for who accepts an inconsistent list.
     if (token.snapshot === 0) {
       return this.#firstPage(
+        listed(collection, options),
         select(collection, options).filter((object) => orderKey(object) > token.after),
         revision,
         options,
       );
     }
     const snapshot = this.#pages.find(token.snapshot);
+    if (snapshot && snapshot.of !== listed(collection, options)) throw badRequest("continue key is not valid");
     if (snapshot) return page(token.snapshot, snapshot.revision, snapshot.items, token.offset, options);
     throw expired(
       "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results.",
       formatToken({ snapshot: 0, offset: 0, after: token.after }),
     );
   }
+}
+
+function listed(collection: Collection, { namespace = "" }: ListOptions): string {
+  return `${kindKey(collection.kind)} ${namespace}`;
 }
 
 function select(collection: Collection, options: ListOptions): readonly KubeObject[] {

@@ -203,6 +203,7 @@ test("pages expire with time, and only so many lists are kept", async () => {
   for (const name of ["a", "b", "c"]) store.create(CONFIG_MAPS, mapNamed(name));
   const { continue: token } = store.list(CONFIG_MAPS, { limit: 1 });
   expect(store.list(CONFIG_MAPS, { limit: 1, continue: token })).toMatchObject({ remaining: 1 });
+  expect(statusOf(() => store.list(PODS, { limit: 1, continue: token }))).toEqual([400, "BadRequest"]);
   for (let index = 0; index < 64; index += 1) store.list(CONFIG_MAPS, { limit: 1 });
   expect(statusOf(() => store.list(CONFIG_MAPS, { limit: 1, continue: token }))).toEqual([410, "Expired"]);
 
