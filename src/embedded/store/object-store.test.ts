@@ -156,6 +156,21 @@ test("a namespace refuses new objects once it is being deleted, and goes with th
   expect(statusOf(() => store.delete({ type: NAMESPACES, name: "default" }))).toEqual([403, "Forbidden"]);
 });
 
+test("a namespace whose content could not be deleted goes when it is deleted again", () => {
+  const store = storeForTest();
+  store.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "team" } });
+  store.create(CONFIG_MAPS, mapNamed("a", "team"));
+  let isFull = true;
+  store.journalWith((kind) => {
+    if (isFull && kind.kind === "ConfigMap") throw new Error("disk full");
+  });
+  expect(() => store.delete({ type: NAMESPACES, name: "team" })).toThrow("disk full");
+  isFull = false;
+
+  expect(store.delete({ type: NAMESPACES, name: "team" }).gone).toBe(true);
+  expect([store.list(CONFIG_MAPS).items, store.find({ type: NAMESPACES, name: "team" })]).toEqual([[], undefined]);
+});
+
 test("Foreground and Orphan leave a finalizer for the garbage collector", () => {
   const store = storeForTest();
   const finalizers = (["Foreground", "Orphan", "Background"] as const).map((propagationPolicy) => {

@@ -293,23 +293,26 @@ export class ObjectStore {
     const { name, deletionTimestamp } = namespace.metadata;
     if (["default", "kube-system", "kube-public", "kube-node-lease"].includes(name))
       throw forbidden(NAMESPACES, name, "this namespace may not be deleted");
-    if (options.dryRun || deletionTimestamp !== undefined) return { object: namespace, gone: false };
-    const marked = this.#commit(
-      collection,
-      "MODIFIED",
-      {
-        ...namespace,
-        metadata: { ...namespace.metadata, deletionTimestamp: formatSeconds(this.clock.now()), deletionGracePeriodSeconds: 0 },
-        status: { ...(namespace["status"] as JsonObject | undefined), phase: "Terminating" },
-      },
-      namespace,
-    );
+    if (options.dryRun) return { object: namespace, gone: false };
+    const marked =
+      deletionTimestamp === undefined ? this.#commit(collection, "MODIFIED", this.#terminating(namespace), namespace) : namespace;
+    // Also when it was marked before: what could not be deleted then may be now.
     for (const each of this.#collections.values()) {
       if (!each.kind.namespaced) continue;
       for (const object of [...each.inOrder(name)]) this.delete(refOf(each.kind, object));
     }
     this.#finishNamespace(name);
-    return { object: this.find({ type: NAMESPACES, name }) ?? marked, gone: this.find({ type: NAMESPACES, name }) === undefined };
+    const left = this.find({ type: NAMESPACES, name });
+    return { object: left ?? marked, gone: left === undefined };
+  }
+
+  #terminating(namespace: KubeObject): KubeObject {
+    const at = formatSeconds(this.clock.now());
+    return {
+      ...namespace,
+      metadata: { ...namespace.metadata, deletionTimestamp: at, deletionGracePeriodSeconds: 0 },
+      status: { ...(namespace["status"] as JsonObject | undefined), phase: "Terminating" },
+    };
   }
 
   #finishNamespace(name: string): void {
