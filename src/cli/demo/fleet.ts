@@ -105,14 +105,19 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   }
 }
 
-/** The example's own document, with the ledger's address, absolute paths, and the mode. */
+interface OrdersDocument extends KubeObjectDraft {
+  readonly spec: { readonly disruption: object; readonly traffic: object; readonly blueprint: { readonly objects: readonly [Deployment] } };
+}
+
+interface Deployment {
+  readonly spec: { readonly template: { readonly spec: { readonly containers: [{ env?: { name: string; value: string }[] }] } } };
+}
+
+/** The example's own document; what differs is the name, the mode, and that each instance is told where the ledger is. */
 function poolDocument({ name, mode }: PoolVariant, ledgerUrl: string): KubeObjectDraft {
-  const text = readFileSync(join(ROOT, "examples/orders/pool.yaml"), "utf8");
-  const document = parse(
-    text.replace("http://127.0.0.1:9090", ledgerUrl).replace("examples/orders/orders.mjs", join(ROOT, "examples/orders/orders.mjs")),
-  ) as KubeObjectDraft & {
-    readonly spec: { readonly disruption: object; readonly traffic: object };
-  };
+  const document = parse(readFileSync(join(ROOT, "examples/orders/pool.yaml"), "utf8")) as OrdersDocument;
+  const [container] = document.spec.blueprint.objects[0].spec.template.spec.containers;
+  container.env = [...(container.env ?? []), { name: "LEDGER_URL", value: ledgerUrl }];
   const spec = {
     ...document.spec,
     deletion: "drain",

@@ -1,4 +1,5 @@
 /** `relevo cluster`: the embedded cluster, parent of the node helpers. */
+import { fileURLToPath } from "node:url";
 import { startEmbeddedCluster } from "../../embedded/cluster.ts";
 import { kindKey } from "../../embedded/kinds.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
@@ -8,6 +9,9 @@ import { poolSchema } from "../../model/pool.ts";
 import { problemsOf } from "../../model/problems.ts";
 import { createLogger } from "../../server/log.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
+
+/** So that the documents of the examples can be applied from anywhere. */
+const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 
 export interface ClusterProcessOptions {
   readonly dir: string;
@@ -40,6 +44,7 @@ export async function runCluster(options: ClusterProcessOptions): Promise<void> 
     ids: systemIds,
     random: systemRandom,
     log: (level, message, fields) => log[level](fields, message),
+    kubelet: { env: { RELEVO_EXAMPLES: EXAMPLES } },
     validators: { [kindKey(POOLS)]: poolProblems },
     ...(disruptionIntervalMs === undefined
       ? {}
