@@ -84,7 +84,7 @@ export class Informer {
     const version = Number(object.metadata.resourceVersion);
     const cached = this.#objects.get(key);
     if (this.#buried.has(object.metadata.uid)) return;
-    if (cached !== undefined && Number(cached.metadata.resourceVersion) >= version) return;
+    if (cached !== undefined && versionOf(cached) >= version) return;
     if (cached === undefined && version <= this.#seen) return; // created and deleted before the answer was read
     this.#set(key, object);
   }
@@ -104,8 +104,11 @@ export class Informer {
       try {
         version ??= await this.#list();
         this.#ready.resolve();
-        version = await this.#watch(version, signal);
+        const from: string = version;
+        version = await this.#watch(from, signal);
         delayMs = BACKOFF_MS.first;
+        // A server that ends every watch at once must not keep us spinning.
+        if (version === from && !signal.aborted) await this.#clock.sleep(delayMs, signal).catch(() => undefined);
       } catch (error) {
         if (signal.aborted) break;
         if (isGone(error)) {
@@ -130,9 +133,14 @@ export class Informer {
       next = page.continue;
     } while (next !== undefined);
     this.#buried.clear();
-    for (const key of [...this.#objects.keys()]) if (!present.has(key)) this.#set(key, undefined);
-    for (const [key, object] of present)
-      if (this.#objects.get(key)?.metadata.resourceVersion !== object.metadata.resourceVersion) this.#set(key, object);
+    // What was written here while the pages came in is newer than they are.
+    for (const [key, cached] of [...this.#objects]) {
+      if (!present.has(key) && versionOf(cached) <= Number(version)) this.#set(key, undefined);
+    }
+    for (const [key, object] of present) {
+      const cached = this.#objects.get(key);
+      if (cached === undefined || versionOf(cached) < versionOf(object)) this.#set(key, object);
+    }
     this.#seen = Math.max(this.#seen, Number(version));
     return version;
   }
@@ -174,7 +182,7 @@ export class Informer {
       return;
     }
     if (this.#buried.has(uid)) return;
-    if (cached !== undefined && Number(cached.metadata.resourceVersion) >= Number(resourceVersion)) return;
+    if (cached !== undefined && versionOf(cached) >= Number(resourceVersion)) return;
     this.#set(key, object);
   }
 
@@ -203,4 +211,8 @@ export class Informer {
       }
     }
   }
+}
+
+function versionOf(object: KubeObject): number {
+  return Number(object.metadata.resourceVersion);
 }

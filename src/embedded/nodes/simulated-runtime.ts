@@ -38,7 +38,8 @@ export interface SimulatedContainer {
 export interface SimulatedRuntimeOptions {
   readonly clock: Clock;
   readonly random: Random;
-  readonly bootMs?: number;
+  /** How long a machine takes to boot. */
+  readonly bootMs?: number | ((machine: Machine) => number);
   readonly model?: (start: ContainerStart) => ContainerModel;
   /** Called when a container runs, and when it ends for whatever reason: the workload's own model hangs here. */
   readonly started?: (container: SimulatedContainer) => void;
@@ -100,7 +101,7 @@ export class SimulatedRuntime implements PodRuntime {
   }
 
   async boot(machine: Machine, died: () => void): Promise<void> {
-    if ((this.#options.bootMs ?? 0) > 0) await this.#options.clock.sleep(this.#options.bootMs ?? 0);
+    const { bootMs = 0, clock } = this.#options;
     this.#machines.set(machine.machineId, {
       addresses: this.#space.node(),
       sandboxes: new Map(),
@@ -109,6 +110,9 @@ export class SimulatedRuntime implements PodRuntime {
       isFrozen: false,
       held: [],
     });
+    const takesMs = typeof bootMs === "number" ? bootMs : bootMs(machine);
+    if (takesMs > 0) await clock.sleep(takesMs);
+    this.#machine(machine); // it may have been taken meanwhile
   }
 
   hostIP(machine: Machine): string | undefined {

@@ -10,6 +10,8 @@ export interface ProvisionerOptions {
   readonly maxNodes: number;
   /** From launch to a node that registers; the first machines boot at once. Clouds: 30–90 s. */
   readonly bootDelayMs: number;
+  /** A machine whose node has not registered so long after its boot delay is given up. Karpenter: 15 min. */
+  readonly registerWithinMs: number;
   readonly instanceType: string;
   readonly capacity: { readonly cpu: string; readonly memory: string; readonly pods: string };
   /** Unschedulable pods are collected for this long. */
@@ -32,6 +34,7 @@ export const DEFAULT_PROVISIONER_OPTIONS: ProvisionerOptions = {
   minNodes: 6,
   maxNodes: 20,
   bootDelayMs: 1_500,
+  registerWithinMs: 60_000,
   instanceType: "local.xlarge",
   capacity: { cpu: "4", memory: "8Gi", pods: "110" },
   batchMs: 1_000,

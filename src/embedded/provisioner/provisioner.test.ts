@@ -342,6 +342,19 @@ test("a cordoned node that was emptied is consolidated away, and replaced to kee
   await cluster.close();
 });
 
+test("a machine that never becomes a node is given up, and another takes its place", async () => {
+  const cluster = await testCluster({
+    bootMs: (machine) => (machine.name === "node-a2" ? 3_600_000 : 10),
+    provisioner: { registerWithinMs: 5_000, bootDelayMs: 1_000 },
+  });
+
+  expect(nodeNames(cluster)).toEqual(["node-a1", "node-a3", "node-b1"]);
+  expect(cluster.store.list(NODE_CLAIMS).items).toHaveLength(3);
+  await cluster.clock.advance(3_600_000);
+  expect(nodeNames(cluster)).toEqual(["node-a1", "node-a3", "node-b1"]);
+  await cluster.close();
+});
+
 test("the same seed gives the same run", async () => {
   const run = async (): Promise<string> => {
     const cluster = await testCluster({ provisioner: QUICK, seed: 7 });

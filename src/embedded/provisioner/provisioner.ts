@@ -208,7 +208,21 @@ export class Provisioner {
     this.#nodelessSince.delete(name);
     await launchClaim(this.#context, claim, this.#first.has(name) ? 0 : this.#options.bootDelayMs);
     const current = this.#context.claim(name);
-    if (current !== undefined && !isDeleting(current)) await this.#markDrift(current);
+    if (current === undefined || isDeleting(current)) return;
+    await this.#markDrift(current);
+    if (!isTrue(current, "Registered")) return await this.#awaitRegistration(current);
+  }
+
+  /** A machine that never becomes a node is given up, so that another takes its place. */
+  async #awaitRegistration(claim: NodeClaimView): Promise<ReconcileResult | void> {
+    const { bootDelayMs, registerWithinMs } = this.#options;
+    const leftMs = Date.parse(claim.metadata.creationTimestamp) + bootDelayMs + registerWithinMs - this.#access.clock.now();
+    if (leftMs > 0) return { requeueAfterMs: leftMs };
+    this.#access.log("warn", "a machine did not register in time and is given up", {
+      claim: claim.metadata.name,
+      afterMs: bootDelayMs + registerWithinMs,
+    });
+    await this.#access.delete(refOf(NODE_CLAIMS, claim), claim.metadata.uid);
   }
 
   /** A claim whose Node object somebody removed goes after the same time as one whose machine was lost. */

@@ -7,7 +7,7 @@ import { DEPLOYMENTS, PODS } from "../../kube/resources.ts";
 import { createSimulatedCluster, type SimulatedCluster, type SimulatedClusterOptions } from "../cluster.ts";
 import { isReady, type PodView } from "../controllers/views.ts";
 import { DEFAULT_MODEL, type ContainerModel, SimulatedRuntime } from "../nodes/simulated-runtime.ts";
-import type { ContainerStart } from "../nodes/pod-runtime.ts";
+import type { ContainerStart, Machine } from "../nodes/pod-runtime.ts";
 
 /** Mulberry32: small, and the same everywhere. */
 export function seededRandom(seed: number): Random {
@@ -46,13 +46,19 @@ export interface DeploymentChange {
 
 export interface TestClusterOptions extends Partial<SimulatedClusterOptions> {
   readonly seed?: number;
+  readonly bootMs?: (machine: Machine) => number;
   readonly model?: (start: ContainerStart) => Partial<ContainerModel>;
 }
 
 export async function testCluster(options: TestClusterOptions = {}): Promise<TestCluster> {
   const clock = new VirtualClock();
   const random = seededRandom(options.seed ?? 1);
-  const runtime = new SimulatedRuntime({ clock, random, bootMs: 10, model: (start) => ({ ...DEFAULT_MODEL, ...options.model?.(start) }) });
+  const runtime = new SimulatedRuntime({
+    clock,
+    random,
+    bootMs: options.bootMs ?? 10,
+    model: (start) => ({ ...DEFAULT_MODEL, ...options.model?.(start) }),
+  });
   const cluster = await createSimulatedCluster({ clock, random, ids: countingIds(), runtime, nodes: 3, ...options });
   const pods = (): readonly PodView[] => cluster.store.list(PODS).items as readonly PodView[];
   const test: TestCluster = {
