@@ -11,6 +11,7 @@ import { chooseMember } from "./balancer.ts";
 import { Deadlines } from "./deadlines.ts";
 import type { Exchange } from "./exchange.ts";
 import { hostName } from "./headers.ts";
+import { HeldList } from "./held.ts";
 import { Ledger } from "./ledger.ts";
 import { LIMITS } from "./limits.ts";
 import { Lobby } from "./lobby.ts";
@@ -41,7 +42,7 @@ export interface CoreListener {
 
 interface MemberRuntime {
   readonly upstream: Upstream;
-  readonly held: Set<Exchange>;
+  readonly held: HeldList;
 }
 
 /** Counted apart from the routes' ledgers. */
@@ -98,7 +99,7 @@ export class GatewayCore {
   /** Ends what is still in flight, each by an explicit error or an explicit close. */
   endAll(): void {
     this.waiting.refuseAll();
-    for (const { held } of this.#runtimes.values()) for (const exchange of [...held]) exchange.stopNow();
+    for (const { held } of this.#runtimes.values()) for (const exchange of held.all()) exchange.stopNow();
   }
 
   stop(): void {
@@ -149,7 +150,7 @@ export class GatewayCore {
         for (const listener of this.#listeners) listener.memberAdded(effect.member);
         break;
       case "member_draining":
-        for (const exchange of this.#runtimes.get(effect.member)?.held ?? []) exchange.memberDraining();
+        for (const exchange of this.#runtimes.get(effect.member)?.held.all() ?? []) exchange.memberDraining();
         break;
       case "member_gone":
         this.#memberGone(effect.member);
@@ -196,7 +197,7 @@ export class GatewayCore {
         "a member is gone with what it held",
       );
     }
-    for (const exchange of [...runtime.held]) exchange.memberGone();
+    for (const exchange of runtime.held.all()) exchange.memberGone();
     runtime.upstream.close();
     this.#runtimes.delete(member);
   }
@@ -265,7 +266,7 @@ export class GatewayCore {
   #runtimeOf(member: MemberState): MemberRuntime {
     let runtime = this.#runtimes.get(member);
     if (runtime === undefined) {
-      runtime = { upstream: new Upstream(member), held: new Set() };
+      runtime = { upstream: new Upstream(member), held: new HeldList() };
       this.#runtimes.set(member, runtime);
     }
     return runtime;

@@ -15,6 +15,7 @@ import { type RejectionCode, rejectionAnswer } from "./codes.ts";
 import type { GatewayCore } from "./core.ts";
 import { Limit } from "./deadlines.ts";
 import { answerHeaders, firstValue, isIdempotent, type RequestHead } from "./headers.ts";
+import type { Held } from "./held.ts";
 import type { Obligation, Outcome, RouteLedger } from "./ledger.ts";
 import { LIMITS } from "./limits.ts";
 import type { MemberState, RouteState } from "./membership.ts";
@@ -26,7 +27,7 @@ export type RequestBody = Buffer | null | "stream";
 
 const NOBODY: readonly MemberState[] = [];
 
-export abstract class Exchange implements Obligation, Waiter {
+export abstract class Exchange implements Obligation, Waiter, Held {
   obligationState: Obligation["obligationState"] = "new";
   heldBy: MemberState | null = null;
   upgraded = false;
@@ -34,6 +35,7 @@ export abstract class Exchange implements Obligation, Waiter {
   queueRoute: string;
   readonly priority: Priority;
   queueUntil = 0;
+  heldAt = -1;
 
   protected readonly core: GatewayCore;
   protected readonly route: RouteState;
