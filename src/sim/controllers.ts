@@ -105,6 +105,11 @@ export class Controllers {
     return this.#running !== undefined;
   }
 
+  /** A crash that was armed and did not come about does not. */
+  disarm(): void {
+    this.#running?.process.crashAfter(Number.POSITIVE_INFINITY, "before");
+  }
+
   get isUp(): boolean {
     return this.#running !== undefined;
   }

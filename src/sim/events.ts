@@ -2,6 +2,7 @@
 import type { KubeObject, ListOptions, ObjectRef, ResourceType, WatchEvent } from "../kube/api.ts";
 import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
+import type { PoolDocument } from "../model/pool.ts";
 import type { MemberReport, RouteCounts } from "../model/membership.ts";
 import type { Authority, Change, PoolRows } from "../store/port.ts";
 
@@ -36,6 +37,7 @@ export type SimEvent =
       readonly bootId: string | null;
       readonly passedCheckAt: Instant | null;
       readonly state: string | null;
+      readonly processAgeMs: number;
     }
   | { readonly type: "counted"; readonly replica: string; readonly route: string; readonly counts: RouteCounts }
   | { readonly type: "unhandled"; readonly error: string };
@@ -45,7 +47,7 @@ export type Observe = (event: SimEvent) => void;
 /** What a checker may look at beside the events: the truth, not what anybody believes. */
 export interface Truth {
   readonly now: () => Instant;
-  readonly pool: () => KubeObject | undefined;
+  readonly pool: () => PoolDocument | undefined;
   readonly pods: () => readonly KubeObject[];
   readonly objects: (type: ResourceType) => readonly KubeObject[];
   /** What all gateway replicas that run hold of an instance's incarnation. */

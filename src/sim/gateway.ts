@@ -156,6 +156,7 @@ export class GatewayReplica {
       bootId: member.bootId,
       passedCheckAt: this.#checked.get(member) ?? null,
       state: taken.bootId === member.bootId ? taken.state : "another_process",
+      processAgeMs: this.#options.clock.monotonic() - taken.startedAt,
     });
     exchange.finish = () => {
       taken.work.delete(work);

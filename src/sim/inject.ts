@@ -18,6 +18,8 @@ export class Injector {
   /** What ends a fault that lasts; each is called once. */
   readonly #healers = new Set<() => void>();
   #notices = 0;
+  /** When the last thing that is under way and cannot be called back has happened. */
+  quietAt: Instant = 0;
 
   constructor(world: World) {
     this.#world = world;
@@ -37,6 +39,7 @@ export class Injector {
   /** Ends what still lasts. */
   heal(): void {
     for (const heal of [...this.#healers]) heal();
+    this.#world.controllers.disarm();
   }
 
   /** Evidence that waits is acted upon only in mode Act. */
@@ -192,6 +195,7 @@ export class Injector {
     const { cluster, clock, scenario } = this.#world;
     const { instanceId, region, account } = cluster.provisioner.interrupt(this.#node(fault.pick).name, { deadlineMs: scenario.leadMs });
     const body = spotInterruptionWarning({ id: this.#noticeId(), at: clock.now(), machineId: instanceId, region, account });
+    this.quietAt = Math.max(this.quietAt, clock.now() + Math.max(scenario.leadMs, fault.delayMs) + 2_000);
     for (let copy = 0; copy < fault.copies; copy++) clock.after(fault.delayMs + copy * 300, () => this.#post(body));
     return true;
   }

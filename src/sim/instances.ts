@@ -22,6 +22,8 @@ export interface InstanceProcess {
   readonly podIP: string;
   readonly machine: string;
   readonly bootId: string;
+  /** Monotonic ms. */
+  readonly startedAt: number;
   readonly work: Set<Work>;
   readonly answers: Map<string, string>;
   /** Monotonic ms from which it can take work; undefined for never. */
@@ -69,6 +71,7 @@ export class Instances implements InstanceDriver {
       podIP,
       machine: machine.machineId,
       bootId: ids.next("boot"),
+      startedAt: clock.monotonic(),
       work: new Set(),
       answers: new Map(),
       readyAt: readyAfterMs === undefined ? undefined : clock.monotonic() + readyAfterMs,

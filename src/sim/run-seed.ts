@@ -110,6 +110,7 @@ async function throughFaults(world: World, options: SeedOptions, violate: (id: s
   log.add("the faults stop");
   injector.heal();
   await injector.turnOn();
+  await clock.advance(Math.max(0, injector.quietAt - clock.now()));
   const { missing, afterMs } = await converges(world, CONVERGE_WITHIN_MS);
   if (missing.length > 0) {
     violate("I16", `after ${CONVERGE_WITHIN_MS / 60_000} minutes without a fault: ${missing.join("; ")}`);

@@ -4,7 +4,7 @@ import { SimulatedRuntime } from "../embedded/nodes/simulated-runtime.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import { DEPLOYMENTS, PODS, POOLS } from "../kube/resources.ts";
-import type { KubeApi, KubeObject } from "../kube/api.ts";
+import type { KubeApi } from "../kube/api.ts";
 import type { MemberReport } from "../model/membership.ts";
 import { LABELS } from "../model/marks.ts";
 import { poolSchema, type PoolDocument } from "../model/pool.ts";
@@ -48,6 +48,7 @@ export class World {
   readonly frozen: Set<string>;
   readonly gateways: (GatewayReplica | undefined)[] = [];
   readonly #observe: Observe;
+  #pool: { readonly key: string; readonly document: PoolDocument } | undefined;
   /** Containers that shall never be ready. */
   bootFailures = 0;
   #replicas = 0;
@@ -216,13 +217,16 @@ export class World {
 
   // ---- what is true
 
-  pool(): { readonly object: KubeObject; readonly document: PoolDocument } | undefined {
+  pool(): PoolDocument | undefined {
     const object = this.cluster.store.find({ type: POOLS, namespace: NAMESPACE, name: POOL_NAME });
-    return object && { object, document: poolSchema.parse(object) };
+    if (object === undefined) return undefined;
+    const key = JSON.stringify(object["spec"]);
+    if (this.#pool?.key !== key) this.#pool = { key, document: poolSchema.parse(object) };
+    return this.#pool.document;
   }
 
   desired(): number {
-    return this.pool()?.document.spec.size.desired ?? 0;
+    return this.pool()?.spec.size.desired ?? 0;
   }
 
   rows(): Promise<PoolRows | undefined> {
@@ -251,7 +255,7 @@ export class World {
   #truth(): Truth {
     return {
       now: () => this.clock.now(),
-      pool: () => this.pool()?.object,
+      pool: () => this.pool(),
       pods: () => this.cluster.store.list(PODS).items,
       objects: (type) => this.cluster.store.list(type).items,
       epoch: () => this.mirror.epoch,

@@ -1,6 +1,4 @@
-import type { PoolDocument } from "../../model/pool.ts";
-import { poolSchema } from "../../model/pool.ts";
-import type { Checker, Context } from "./checker.ts";
+import type { Checker } from "./checker.ts";
 
 /** Watches: commits that begin a drain. The decision was made a moment ago: the best of what could be seen since counts. */
 const DECIDED_WITHIN_MS = 1_000;
@@ -11,12 +9,11 @@ export function voluntaryDrainHasASpare(): Checker {
     id: "I5",
     rule: "a voluntary drain implies more serving than desired at decision time",
     watches: ["rows_read", "committed"],
-    on(event, context) {
-      const { mirror, truth, violate } = context;
+    on(event, { mirror, truth, violate }) {
       const now = truth.now();
       if (event.type === "rows_read") {
         const serving = event.rows.instances.filter(({ phase }) => phase === "serving").length;
-        const desired = documentOf(context)?.spec.size.desired ?? 0;
+        const desired = truth.pool()?.spec.size.desired ?? 0;
         seen.push({ at: now, spare: serving - desired });
         while (seen[0] !== undefined && seen[0].at < now - DECIDED_WITHIN_MS) seen.shift();
         return;
@@ -25,7 +22,7 @@ export function voluntaryDrainHasASpare(): Checker {
       for (const change of event.changes) {
         if (change.kind !== "move_instance" || change.to !== "draining" || change.set?.drainLoss !== "voluntary") continue;
         if (mirror.get(change.instance)?.phase !== "serving") continue;
-        const best = Math.max(...seen.map(({ spare }) => spare), mirror.serving() - (documentOf(context)?.spec.size.desired ?? 0));
+        const best = Math.max(...seen.map(({ spare }) => spare), mirror.serving() - (truth.pool()?.spec.size.desired ?? 0));
         if (best <= 0) violate(`${change.instance} drains voluntarily while ${mirror.serving()} serve`);
       }
     },
@@ -50,8 +47,4 @@ export function confirmedSealIsEmpty(): Checker {
       }
     },
   };
-}
-
-function documentOf({ truth }: Context): PoolDocument | undefined {
-  return poolSchema.safeParse(truth.pool()).data;
 }

@@ -1,5 +1,8 @@
 import type { Checker } from "./checker.ts";
 
+/** A container that restarts keeps its address: the gateway finds out at its next check (every 2 s here, two time-outs at most). */
+const FOUND_OUT_MS = 5_000;
+
 /** Watches: every request that a gateway replica sends. */
 export function trafficFollowsAPassedCheck(): Checker {
   return {
@@ -11,7 +14,8 @@ export function trafficFollowsAPassedCheck(): Checker {
       const who = `${event.instance}.${event.incarnation}`;
       if (event.passedCheckAt === null) violate(`${event.replica} sends to ${who}, which never passed its check`);
       if (event.state === "starting" || event.state === "ready") violate(`${event.replica} sends to ${who}, which was never admitted`);
-      if (event.state === "another_process") violate(`${event.replica} sends to ${who} and reaches another process`);
+      if (event.state === "another_process" && event.processAgeMs > FOUND_OUT_MS)
+        violate(`${event.replica} sends to ${who} and reaches another process`);
     },
   };
 }
