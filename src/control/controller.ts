@@ -72,6 +72,7 @@ export class Controller {
   readonly #instances = new Map<string, ReadonlySet<string>>();
   readonly #routes = new Map<string, string>();
   #settledAt: Instant = Number.POSITIVE_INFINITY;
+  #isStarted = false;
 
   constructor(parts: ControllerParts) {
     this.#parts = parts;
@@ -94,6 +95,7 @@ export class Controller {
     await notices.start();
     await Promise.all([world.whenSynced(), pools.whenSynced()]);
     this.#settledAt = await gateways.start();
+    this.#isStarted = true;
     for (const { key } of pools.list()) this.wake(key);
   }
 
@@ -106,8 +108,9 @@ export class Controller {
     health.stop();
   }
 
+  /** Nothing is looked at before all that is registered is known: without its gateway replicas a draining instance would look as if nobody held it. */
   wake(pool: string): void {
-    this.#queue.wake(pool);
+    if (this.#isStarted) this.#queue.wake(pool);
   }
 
   wakeAll(): void {
@@ -125,7 +128,7 @@ export class Controller {
 
   /** What the planner would decide right now, without acting. */
   async planNow(pool: string): Promise<Pass | undefined> {
-    const entry = this.#entryOf(pool);
+    const entry = this.#isStarted ? this.#entryOf(pool) : undefined;
     const rows = entry && (await this.#parts.store.readPool(pool));
     return entry && rows && this.#plan(entry, rows);
   }
