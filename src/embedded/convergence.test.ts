@@ -125,6 +125,6 @@ test("after any sequence of faults the cluster converges to what its objects say
       expect(problems).toEqual([]);
       await cluster.close();
     }),
-    { numRuns: Number(process.env["RELEVO_RUNS"] ?? 25) },
+    { numRuns: Number(process.env["RELEVO_RUNS"] ?? 12) },
   );
 });

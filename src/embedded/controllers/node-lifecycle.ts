@@ -36,6 +36,8 @@ export function nodeLifecycleController(access: ClusterAccess, events: EventReco
   const pods = access.informer(PODS);
   /** When each lease was last seen to change, by our own monotonic clock: foreign time stamps are not compared. */
   const renewals = new Map<string, { readonly stamp: string; readonly seenAt: number }>();
+  /** When each node was to be looked at again. */
+  const dueAt = new Map<string, number>();
   const loop = new ControllerLoop({ name: "node-lifecycle", clock: access.clock, log: access.log, signal: access.signal, reconcile });
   nodes.onChange(({ key, before, after }) => {
     if (after === undefined || before?.metadata.uid !== after.metadata.uid) renewals.delete(key);
@@ -57,14 +59,27 @@ export function nodeLifecycleController(access: ClusterAccess, events: EventReco
 
   async function reconcile(name: string): Promise<ReconcileResult | void> {
     const node = nodes.get(name) as NodeView | undefined;
-    if (node === undefined) return;
+    if (node === undefined) return void dueAt.delete(name);
+    noticeOwnGap(name);
     const silentMs = silence(name);
     const seen = silentMs >= options.leaseGraceMs ? await markUnknown(node) : node;
     const tainted = await taint(seen);
     if (!isReady(tainted)) await markPodsNotReady(name);
     const evictAgainMs = await evictIntolerant(tainted);
     const nextCheckMs = silentMs >= options.leaseGraceMs ? undefined : options.leaseGraceMs - silentMs;
-    return { requeueAfterMs: earliest(nextCheckMs, evictAgainMs) };
+    const requeueAfterMs = earliest(nextCheckMs, evictAgainMs);
+    if (requeueAfterMs === undefined) dueAt.delete(name);
+    else dueAt.set(name, access.clock.monotonic() + requeueAfterMs);
+    return { requeueAfterMs };
+  }
+
+  /** Called much later than planned: this process stood still, and saw no renewal because it saw nothing. Every node gets its full time anew. */
+  function noticeOwnGap(name: string): void {
+    const now = access.clock.monotonic();
+    if (now - (dueAt.get(name) ?? now) < options.leaseGraceMs / 2) return;
+    access.log("warn", "the node lifecycle stood still; no node is judged by that time", { lateMs: now - (dueAt.get(name) ?? now) });
+    dueAt.clear();
+    for (const [node, { stamp }] of renewals) renewals.set(node, { stamp, seenAt: now });
   }
 
   /** A node that has never had a lease counts from when it was first seen. */

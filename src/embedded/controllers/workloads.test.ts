@@ -1,6 +1,17 @@
 import { expect, test } from "vitest";
+import type { Clock } from "../../kernel/clock.ts";
+import { VirtualClock } from "../../kernel/virtual-clock.ts";
 import { isNotFound, KubeApiError } from "../../kube/api.ts";
-import { DAEMON_SETS, DEPLOYMENTS, NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS } from "../../kube/resources.ts";
+import {
+  DAEMON_SETS,
+  DEPLOYMENTS,
+  EVENTS,
+  NODES,
+  POD_DISRUPTION_BUDGETS,
+  PODS,
+  REPLICA_SETS,
+  STATEFUL_SETS,
+} from "../../kube/resources.ts";
 import { testCluster, type TestCluster } from "../testing/cluster.ts";
 import { conditionOf, isReady, type Condition, type NodeView, type PodView } from "./views.ts";
 
@@ -277,6 +288,29 @@ test("a node that falls silent is Unknown and tainted, its pods not ready; when 
   await cluster.clock.settle();
   expect(node().spec.taints).toBeUndefined();
   expect(cluster.pods()).toHaveLength(1);
+  await cluster.close();
+});
+
+test("when the cluster's own process stood still, no node is judged by that time", async () => {
+  const virtual = new VirtualClock();
+  let skippedMs = 0;
+  const clock: Clock = {
+    now: () => virtual.now() + skippedMs,
+    monotonic: () => virtual.monotonic() + skippedMs,
+    after: (delayMs, fire) => virtual.after(delayMs, fire),
+    sleep: (delayMs, signal) => virtual.sleep(delayMs, signal),
+  };
+  const cluster = await testCluster({ virtual, clock });
+  const unready = (): number => cluster.provisioner.nodes().filter((node) => !node.isReady).length;
+  for (let round = 0; round < 30; round++) {
+    skippedMs += 60_000; // at another moment between two looks each time
+    await virtual.advance(4_230);
+  }
+  expect(cluster.store.list(EVENTS).items.filter((event) => event["reason"] === "NodeNotReady")).toEqual([]);
+
+  const machine = cluster.fleet.machine("node-a1");
+  if (machine !== undefined) cluster.runtime.setFrozen(machine, true);
+  await cluster.until("a node that is really silent is judged", () => unready() === 1, 10_000);
   await cluster.close();
 });
 

@@ -24,6 +24,8 @@ export interface NodeSpec {
 
 /** Lease duration as the kubelet writes it; the node lifecycle judges by its own grace. */
 const LEASE_SECONDS = 40;
+/** How many heartbeats an answer of the machine may take. */
+const ANSWER_BEATS = 3;
 
 export class Kubelet {
   readonly machine: Machine;
@@ -145,12 +147,12 @@ export class Kubelet {
     this.#events.record(node, "Normal", "Starting", "Starting kubelet.");
   }
 
-  /** A heartbeat that gets no answer from the machine is not sent. */
+  /** A heartbeat that gets no answer from the machine is not sent; a late answer, on a machine that is busy, still counts. */
   async #beat(): Promise<void> {
     const { clock } = this.#access;
     while (!this.isDead) {
       await clock.sleep(this.#options.heartbeatMs, this.#dead.signal).catch(() => undefined);
-      if (this.isDead || !(await this.#runtime.isAlive(this.machine, this.#options.heartbeatMs)) || this.isDead) continue;
+      if (this.isDead || !(await this.#runtime.isAlive(this.machine, ANSWER_BEATS * this.#options.heartbeatMs)) || this.isDead) continue;
       try {
         await this.#renewLease();
         await this.#confirmReady();

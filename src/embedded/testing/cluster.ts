@@ -46,12 +46,14 @@ export interface DeploymentChange {
 
 export interface TestClusterOptions extends Partial<SimulatedClusterOptions> {
   readonly seed?: number;
+  /** What the test lets go; a `clock` given besides may be built on it. */
+  readonly virtual?: VirtualClock;
   readonly bootMs?: (machine: Machine) => number;
   readonly model?: (start: ContainerStart) => Partial<ContainerModel>;
 }
 
 export async function testCluster(options: TestClusterOptions = {}): Promise<TestCluster> {
-  const clock = new VirtualClock();
+  const clock = options.virtual ?? new VirtualClock();
   const random = seededRandom(options.seed ?? 1);
   const runtime = new SimulatedRuntime({
     clock,
