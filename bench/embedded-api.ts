@@ -8,7 +8,8 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { EMBEDDED_NODE_FLAGS, startEmbeddedApi } from "../src/embedded/http/server.ts";
+import { STEADY_MEMORY } from "../src/cli/processes/node-flags.ts";
+import { startEmbeddedApi } from "../src/embedded/http/server.ts";
 import { bootstrapCluster } from "../src/embedded/store/bootstrap.ts";
 import { directKubeApi } from "../src/embedded/store/direct-api.ts";
 import { ObjectStore } from "../src/embedded/store/object-store.ts";
@@ -215,7 +216,7 @@ function usageOfThisProcess(): Usage {
 }
 
 async function startServer() {
-  const child = fork(fileURLToPath(import.meta.url), ["serve"], { execArgv: [...EMBEDDED_NODE_FLAGS] });
+  const child = fork(fileURLToPath(import.meta.url), ["serve"], { execArgv: [...STEADY_MEMORY] });
   const [url] = (await once(child, "message")) as [string];
   return {
     url,

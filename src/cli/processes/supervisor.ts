@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { Clock } from "../../kernel/clock.ts";
 import { RelevoError } from "../../kernel/errors.ts";
 import { isReadyMessage } from "./child.ts";
+import { STEADY_MEMORY } from "./node-flags.ts";
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
@@ -89,7 +90,7 @@ class Child {
     return new Promise((resolve, reject) => {
       const logFile = join(this.#options.logDir, `${this.spec.name}.log`);
       const log = openSync(logFile, "a");
-      const child = spawn(process.execPath, [...process.execArgv, MAIN, ...this.spec.args(this.#urls)], {
+      const child = spawn(process.execPath, [...process.execArgv, ...STEADY_MEMORY, MAIN, ...this.spec.args(this.#urls)], {
         stdio: ["ignore", log, log, "ipc"],
         env: { ...process.env, ...this.spec.env },
       });

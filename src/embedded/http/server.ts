@@ -46,9 +46,6 @@ const CONNECTIONS_MAX = 4_096;
 /** How long a client has, after the server closes, to take what was sent. */
 const CLOSE_GRACE_MS = 1_000;
 
-/** For the process that holds the cluster: without it V8 keeps a third more memory for the same objects, and is no faster. */
-export const EMBEDDED_NODE_FLAGS: readonly string[] = ["--max-semi-space-size=8"];
-
 /** Errors: `RelevoError` when the address cannot be bound or would be open to everybody. */
 export async function startEmbeddedApi(options: EmbeddedApiOptions): Promise<EmbeddedApi> {
   const { host = "127.0.0.1", port = 0, token } = options;
