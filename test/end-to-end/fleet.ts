@@ -8,6 +8,7 @@ import { createServer as createTcpServer, connect, type Server, type Socket } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "yaml";
+import { z } from "zod";
 import { composeController, type ComposedController } from "../../src/cli/processes/controller.ts";
 import { LoadClient } from "../../src/cli/demo/load/client.ts";
 import { Ledger } from "../../src/cli/demo/load/ledger.ts";
@@ -30,7 +31,7 @@ import { openStore } from "../../src/store/store.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const KEY = { id: "k1", secret: "0123456789abcdef0123" };
-const LIMIT_MS = 20_000;
+const LIMIT_MS = 30_000;
 
 export interface Fleet {
   readonly cluster: EmbeddedCluster;
@@ -45,6 +46,8 @@ export interface Fleet {
   /** A gateway as a process of its own; port 0 lets the system choose. */
   gatewayProcess(port?: number): Promise<GatewayProcess>;
   load(url: string, mix: Mix): LoadClient;
+  /** SIGKILL to the process of this instance alone. */
+  killProcess(record: InstanceRecord): void;
   close(): Promise<void>;
 }
 
@@ -58,13 +61,22 @@ export interface GatewayProcess {
 export interface FleetOptions {
   readonly nodes?: number;
   readonly desired?: number;
+  /** How long the objects of a lost machine stay; the provisioner's own unless given. */
+  readonly vanishAfterMs?: number;
 }
 
-export async function startFleet({ nodes = 4, desired = 3 }: FleetOptions = {}): Promise<Fleet> {
+export async function startFleet({ nodes = 4, desired = 3, vanishAfterMs }: FleetOptions = {}): Promise<Fleet> {
   const dir = await mkdtemp(join(tmpdir(), "fleet-"));
   const log = createLogger({ level: "silent", name: "fleet", clock });
   const closing: (() => unknown)[] = [() => rm(dir, { recursive: true, force: true })];
-  const cluster = await startEmbeddedCluster({ dir: join(dir, "cluster"), clock, ids, random, nodes });
+  const cluster = await startEmbeddedCluster({
+    dir: join(dir, "cluster"),
+    clock,
+    ids,
+    random,
+    nodes,
+    provisioner: vanishAfterMs === undefined ? {} : { vanishAfterMs },
+  });
   closing.push(() => cluster.close());
   const ledger = await startLedger(join(dir, "ledger"));
   closing.push(() => ledger.close());
@@ -77,7 +89,8 @@ export async function startFleet({ nodes = 4, desired = 3 }: FleetOptions = {}):
   const until: Fleet["until"] = async (sentence, holds, limitMs = LIMIT_MS) => {
     const end = clock.monotonic() + limitMs;
     while (!(await holds())) {
-      if (clock.monotonic() > end) throw new Error(`not within ${limitMs} ms: ${sentence}`);
+      if (clock.monotonic() > end)
+        throw new Error(`not within ${limitMs} ms: ${sentence}\n${JSON.stringify(await picture(controlPlane), null, 1)}`);
       await clock.sleep(25);
     }
   };
@@ -85,6 +98,8 @@ export async function startFleet({ nodes = 4, desired = 3 }: FleetOptions = {}):
     (await controlPlane.listInstances({ limit: 1_000 })).map(({ record }) => record);
   const serving = async (): Promise<readonly InstanceRecord[]> => (await records()).filter(({ phase }) => phase === "serving");
 
+  // A pool that comes before its nodes lands on the first of them, all of it.
+  await until("the nodes are up", () => cluster.provisioner.nodes().filter(({ isReady }) => isReady).length === nodes);
   await kube.create(POOLS, await ordersPool(ledger.url, desired), { namespace: "default" });
   return {
     cluster,
@@ -113,9 +128,23 @@ export async function startFleet({ nodes = 4, desired = 3 }: FleetOptions = {}):
       closing.push(() => client.stop());
       return client;
     },
+    killProcess({ incarnation: { nodeName, containerId } }) {
+      const machine = cluster.fleet.machine(nodeName ?? "");
+      if (machine === undefined || containerId === null) throw new Error("it runs nowhere");
+      cluster.runtime.signal(machine, containerId.split("://").at(-1) ?? "", "SIGKILL");
+    },
     async close() {
       for (const end of closing.toReversed()) await end();
     },
+  };
+}
+
+async function picture(controlPlane: ControlPlane): Promise<unknown> {
+  const instances = await controlPlane.listInstances({ limit: 50 });
+  return {
+    instances: instances.map(({ record, health }) => `${record.id} ${record.phase} on ${record.incarnation.nodeName}, ${health}`),
+    reasons: (await controlPlane.listPools()).flatMap(({ reasons }) => reasons.map(({ subject, reason }) => `${subject} ${reason.code}`)),
+    gateways: (await controlPlane.listGateways()).map(({ replica, connected, silent }) => ({ replica, connected, silent })),
   };
 }
 
@@ -158,14 +187,24 @@ async function startLedger(path: string): Promise<LedgerServer> {
 
 /** The example as it is published, with this Node, this ledger and this size. */
 async function ordersPool(ledgerUrl: string, desired: number): Promise<KubeObjectDraft> {
-  const text = await readFile(join(ROOT, "examples/orders/pool.yaml"), "utf8");
-  const pool = parse(
-    text
-      .replace("http://127.0.0.1:9090", ledgerUrl)
-      .replace("[node, examples/orders/orders.mjs]", JSON.stringify([process.execPath, join(ROOT, "examples/orders/orders.mjs")])),
-  ) as KubeObjectDraft & { readonly spec: Readonly<Record<string, unknown>> };
+  const pool = poolDocument.parse(parse(await readFile(join(ROOT, "examples/orders/pool.yaml"), "utf8")));
+  for (const container of pool.spec.blueprint.objects.flatMap((object) => object.spec.template.spec.containers)) {
+    container.command = [process.execPath, join(ROOT, "examples/orders/orders.mjs")];
+    container.env = [...container.env, { name: "LEDGER_URL", value: ledgerUrl }];
+  }
   return { ...pool, spec: { ...pool.spec, size: { desired, floor: 1, max: desired * 2 } } };
 }
+
+const containers = z.array(
+  z.looseObject({ command: z.array(z.string()), env: z.array(z.object({ name: z.string(), value: z.string() })) }),
+);
+const lead = z.looseObject({ spec: z.looseObject({ template: z.looseObject({ spec: z.looseObject({ containers }) }) }) });
+const poolDocument = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.string(),
+  metadata: z.looseObject({ name: z.string() }),
+  spec: z.looseObject({ blueprint: z.looseObject({ objects: z.array(lead) }) }),
+});
 
 async function spawnGateway(dir: string, controllerUrl: string, port: number): Promise<GatewayProcess> {
   const keyFile = join(dir, "gateway.key");
