@@ -1,0 +1,55 @@
+/**
+ * `npm run simulate:standard -- --seeds A..B [--log]`: the standard mix of faults, one seed after the other. Exits 1 on a violation, when a pool does not
+ * converge, and when a kind of fault was never injected (with fewer than 100 seeds that is said and not judged). `--log` prints each seed's events.
+ */
+import { parseArgs } from "node:util";
+import { composeController } from "../../src/cli/processes/controller.ts";
+import { FAULT_KINDS } from "../../src/sim/faults.ts";
+import { replayCommand, runSeed } from "../../src/sim/run-seed.ts";
+
+/** Fewer seeds need not draw every kind. */
+const SEEDS_FOR_ALL_KINDS = 100;
+/** Counted by what they do, not by their kind. */
+const TOOK: Readonly<Record<string, readonly string[]>> = { watch_break: ["watch_ended", "watch_broken", "watch_gone"] };
+
+const { values } = parseArgs({ options: { seeds: { type: "string", default: "1..100" }, log: { type: "boolean", default: false } } });
+const range = /^(\d+)(?:\.\.(\d+))?$/.exec(values.seeds);
+if (range === null) {
+  console.error(`--seeds: found ${values.seeds}; allowed: A or A..B, whole numbers`);
+  process.exit(2);
+}
+const from = Number(range[1]);
+const to = Number(range[2] ?? range[1]);
+const counts = new Map<string, number>();
+const failed: number[] = [];
+let virtualMs = 0;
+let slowestMs = 0;
+const startedAt = performance.now();
+
+for (let seed = from; seed <= to; seed++) {
+  const result = await runSeed(seed, { compose: composeController });
+  virtualMs += result.virtualMs;
+  slowestMs = Math.max(slowestMs, result.convergedMs ?? 0);
+  for (const [kind, count] of result.faultCounts) counts.set(kind, (counts.get(kind) ?? 0) + count);
+  if (values.log) process.stdout.write(`${result.log.join("\n")}\n`);
+  if (result.violations.length === 0) continue;
+  failed.push(seed);
+  for (const { id, atMs, sentence } of result.violations) console.log(`seed ${seed}: ${id} at ${(atMs / 1000).toFixed(3)} s: ${sentence}`);
+  console.log(`replay: ${replayCommand(seed)}`);
+}
+
+const seconds = (performance.now() - startedAt) / 1000;
+const never = FAULT_KINDS.filter((kind) => !(TOOK[kind] ?? [kind]).some((took) => (counts.get(took) ?? 0) > 0));
+const seeds = to - from + 1;
+console.log(
+  JSON.stringify({
+    seeds: `${from}..${to}`,
+    failed,
+    faults: Object.fromEntries([...counts].toSorted(([a], [b]) => (a < b ? -1 : 1))),
+    neverInjected: never,
+    slowestConvergenceMs: slowestMs,
+    seedsPerSecond: Number((seeds / seconds).toFixed(2)),
+    timesRealTime: Math.round(virtualMs / 1000 / seconds),
+  }),
+);
+if (failed.length > 0 || (never.length > 0 && seeds >= SEEDS_FOR_ALL_KINDS)) process.exitCode = 1;
