@@ -15,6 +15,8 @@ export interface SeedOptions extends Pick<WorldOptions, "compose" | "tamper"> {
   readonly kinds?: readonly FaultKind[];
   /** How long faults are injected, virtual ms. */
   readonly faultsForMs?: number;
+  /** The bound of the liveness phase, virtual ms. */
+  readonly convergeWithinMs?: number;
 }
 
 export interface Violation {
@@ -111,9 +113,10 @@ async function throughFaults(world: World, options: SeedOptions, violate: (id: s
   injector.heal();
   await injector.turnOn();
   await clock.advance(Math.max(0, injector.quietAt - clock.now()));
-  const { missing, afterMs } = await converges(world, CONVERGE_WITHIN_MS);
+  const withinMs = options.convergeWithinMs ?? CONVERGE_WITHIN_MS;
+  const { missing, afterMs } = await converges(world, withinMs);
   if (missing.length > 0) {
-    violate("I16", `after ${CONVERGE_WITHIN_MS / 60_000} minutes without a fault: ${missing.join("; ")}`);
+    violate("I16", `after ${withinMs / 60_000} minutes without a fault: ${missing.join("; ")}`);
     return null;
   }
   await clock.advance(STAY_MS);
