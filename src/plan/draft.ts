@@ -1,7 +1,9 @@
 /** Collects one plan while the policies run: what is decided, what is left alone and why, and when to look again. */
 import type { Instant } from "../kernel/clock.ts";
 import type { Reason } from "../model/reasons.ts";
-import type { Effect, Hold, Move, Plan } from "./decision.ts";
+import type { Decision, Effect, Hold, Move, Plan } from "./decision.ts";
+
+const BESIDE: readonly Decision["kind"][] = ["cordon_node", "protect_pod", "trust"];
 
 export class Draft {
   readonly #decisions: (Effect | Move)[] = [];
@@ -22,8 +24,9 @@ export class Draft {
     this.#nextLookAt = this.#nextLookAt === null ? at : Math.min(this.#nextLookAt, at);
   }
 
+  /** Where the instance itself goes is decided. What is done beside it (its node, its pods, its trust) may fail for ever and must not keep it. */
   hasDecisionFor(instance: string): boolean {
-    return this.#decisions.some((decision) => "instance" in decision && decision.instance === instance);
+    return this.#decisions.some((decision) => "instance" in decision && decision.instance === instance && !BESIDE.includes(decision.kind));
   }
 
   hasCordon(nodeUid: string): boolean {
