@@ -25,6 +25,8 @@ export function untilAskedToEnd(): Promise<void> {
     const ask = () => {
       if (isAsked) process.exit(1);
       isAsked = true;
+      // From here on the line to the parent must not keep the process alive.
+      process.channel?.unref();
       resolve();
     };
     process.on("SIGTERM", ask);
