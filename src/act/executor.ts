@@ -52,7 +52,7 @@ export interface ExecutorOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: StepLog;
-  /** A step ended, or a decision was dropped: time to plan again. */
+  /** A step ended, or was recorded together with a change, or a decision was dropped: time to plan again. */
   readonly onSettled: (pool: string) => void;
   readonly kinds?: StepRegistry;
 }
@@ -67,6 +67,8 @@ export interface Executor {
   resume(authority: Authority, openSteps: readonly StepRecord[]): readonly Hold[];
   /** Ids of steps and of decisions that are being recorded. */
   inFlight(pool: string): ReadonlySet<string>;
+  /** Settles when each decision that was handed over so far is in the journal or dropped: what is read afterwards shows all that was decided (I5). */
+  recorded(pool: string): Promise<void>;
   /** Begins nothing new; waits a bounded time for attempts that are under way. What has not ended stays `unknown`. */
   close(): Promise<void>;
 }
@@ -81,10 +83,14 @@ interface Task {
   authority: Authority;
   pause: AbortController | undefined;
   over: Promise<void>;
+  readonly recorded: PromiseWithResolvers<void>;
 }
 
 /** Whether the planner is to look again. */
 type Ending = "plan_again" | "quiet";
+
+/** What became of the wish to record a decision: it is; it is not and will be decided anew after a while; it is done; an earlier attempt goes on. */
+type Recording = "recorded" | { readonly againInMs: number } | "quiet" | { readonly open: StepRecord };
 
 /** The task ends here and leaves its step as it is. */
 function stopped(why: string): RelevoError {
@@ -141,6 +147,10 @@ class StepExecutor implements Executor {
     return new Set([...this.#tasks.values()].filter((task) => task.pool === pool).map(({ id }) => id));
   }
 
+  async recorded(pool: string): Promise<void> {
+    await Promise.all([...this.#tasks.values()].filter((task) => task.pool === pool).map((task) => task.recorded.promise));
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     for (const task of this.#tasks.values()) task.pause?.abort();
@@ -174,6 +184,7 @@ class StepExecutor implements Executor {
       authority,
       pause: undefined,
       over: Promise.resolve(),
+      recorded: Promise.withResolvers(),
     };
     this.#tasks.set(key, task);
     task.over = this.#run(task, key, work);
@@ -187,6 +198,7 @@ class StepExecutor implements Executor {
     } catch (error) {
       this.#reportStop(task, error);
     }
+    task.recorded.resolve();
     this.#tasks.delete(key);
     if (this.inFlight(task.pool).size === 0) this.#slots.delete(task.pool);
     if (ending === "plan_again" && !this.#closed) this.#options.onSettled(task.pool);
@@ -199,20 +211,26 @@ class StepExecutor implements Executor {
   }
 
   async #begin(task: Task, draft: StepDraft, bound: BoundStep): Promise<Ending> {
-    const readiness = await this.#record(task, draft, bound);
-    if (readiness === "recorded") return this.#perform(task, bound, { isFirst: true, failures: 0 });
-    return typeof readiness === "string" ? readiness : this.#goOn(task, readiness);
+    const recording = await this.#record(task, draft, bound);
+    task.recorded.resolve();
+    if (recording === "quiet") return recording;
+    if (recording === "recorded") {
+      // What was committed with it, a drain above all, must reach the gateways now and not at the end of the step.
+      if (bound.begin.length > 0) this.#options.onSettled(task.pool);
+      return this.#perform(task, bound, { isFirst: true, failures: 0 });
+    }
+    return "open" in recording ? this.#goOn(task, recording.open) : this.#planAgainIn(task, recording.againInMs);
   }
 
   /** An earlier attempt that is still open is gone on with, as it was recorded, whatever is wanted now. */
-  async #record(task: Task, draft: StepDraft, bound: BoundStep): Promise<"recorded" | Ending | StepRecord> {
+  async #record(task: Task, draft: StepDraft, bound: BoundStep): Promise<Recording> {
     try {
       const newest = await this.#journal.newestAttempt(task.pool, task.base);
-      if (newest?.step.state === "unknown") return newest.step;
+      if (newest?.step.state === "unknown") return { open: newest.step };
       if (newest?.step.state === "done" || newest?.step.state === "held") return "quiet";
       if (newest !== undefined) {
         const coolMs = (newest.step.endedAt ?? 0) + cooldownMs(newest.attempt) - this.#options.clock.now();
-        if (coolMs > 0) return await this.#planAgainIn(task, coolMs);
+        if (coolMs > 0) return { againInMs: coolMs };
       }
       const step = { ...draft, id: withAttempt(draft.id, (newest?.attempt ?? 0) + 1) };
       task.id = step.id;
@@ -224,7 +242,7 @@ class StepExecutor implements Executor {
         { pool: task.pool, step: task.id, code: codeOf(error) },
         `a decision could not be recorded: ${describeError(error)}`,
       );
-      return this.#planAgainIn(task, isStoreConflict(error) ? PLAN_AGAIN_MS : RECORD_AGAIN_MS);
+      return { againInMs: isStoreConflict(error) ? PLAN_AGAIN_MS : RECORD_AGAIN_MS };
     }
   }
 
@@ -234,6 +252,7 @@ class StepExecutor implements Executor {
   }
 
   async #goOn(task: Task, step: StepRecord): Promise<Ending> {
+    task.recorded.resolve();
     task.id = step.id;
     if (!(await this.#persist(task, () => this.#journal.isOpen(task.pool, step.id)))) return "quiet";
     const bound = this.#bind(step);

@@ -155,6 +155,8 @@ export class Controller {
     if (!entry.isDeleting && !entry.finalizers.includes(POOL_FINALIZER)) await this.#parts.writer.keep(entry);
 
     const authority = await this.#authority(key);
+    // What the passes before this one decided must be in the rows, or the same spare instance and the same place would be spent twice (I5).
+    await this.#parts.executor.recorded(key);
     const rows = await this.#rows(key);
     const held = this.#parts.executor.resume(authority, rows.openSteps);
     const pass = withHolds(this.#plan(entry, rows), held);
@@ -169,7 +171,7 @@ export class Controller {
     this.#parts.writer.report(entry, pass);
     if (moved) this.wake(key);
     if (entry.isDeleting && rows.instances.length === 0) await this.#letGo(authority, entry);
-    return Math.min(pass.plan.nextLookAt ?? Number.POSITIVE_INFINITY, this.#nextRetry(rows), pass.at + PERIODIC_PASS_MS);
+    return Math.min(pass.plan.nextLookAt ?? Number.POSITIVE_INFINITY, this.#nextRetry(rows, pass.at), pass.at + PERIODIC_PASS_MS);
   }
 
   #plan(entry: PoolEntry, rows: PoolRows): Pass {
@@ -276,9 +278,10 @@ export class Controller {
     await this.#parts.writer.letGo(entry);
   }
 
-  #nextRetry(rows: PoolRows): Instant {
+  /** A step whose time has come is being tried right now: its end is what wakes the pool. */
+  #nextRetry(rows: PoolRows, now: Instant): Instant {
     return Math.min(
-      ...rows.openSteps.filter(({ state }) => state === "unknown").map(({ notBefore }) => notBefore),
+      ...rows.openSteps.filter(({ state, notBefore }) => state === "unknown" && notBefore > now).map(({ notBefore }) => notBefore),
       Number.POSITIVE_INFINITY,
     );
   }

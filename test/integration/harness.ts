@@ -183,6 +183,10 @@ export class Harness {
     return { namespace, name };
   }
 
+  async shrink(desired: number, name = "orders"): Promise<void> {
+    await this.cluster.api.patch({ type: POOLS, namespace: "default", name }, { spec: { size: { desired } } });
+  }
+
   async setMode(mode: "Off" | "Observe" | "Act", name = "orders"): Promise<void> {
     await this.cluster.api.patch({ type: POOLS, namespace: "default", name }, { spec: { disruption: { mode } } });
   }
