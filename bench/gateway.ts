@@ -2,7 +2,7 @@
  * The gateway against HAProxy (Debian's) and http-proxy-3 (npm): the same backend, the same client, alternating rounds. Needs haproxy, wrk and taskset.
  * Prints one JSON document with all sides and the ratios.
  *
- *   node bench/gateway.ts [--only throughput,cpu,latency,rss] [--seconds 10] [--rounds 3]
+ *   node bench/gateway.ts [--only throughput,cpu,latency,rss] [--seconds 10] [--rounds 3] [--rate REQUESTS_PER_S]
  *
  * The proxy has core 0, the backend (another HAProxy that answers by itself) and the client share core 1. CPU is what the kernel accounted to the proxy's process.
  */
@@ -24,7 +24,9 @@ const CONNECTIONS = 64;
 const PACED_CONNECTIONS = 32;
 const CLOCK_TICKS_PER_S = 100;
 
-const { values } = parseArgs({ options: { only: { type: "string" }, seconds: { type: "string" }, rounds: { type: "string" } } });
+const { values } = parseArgs({
+  options: { only: { type: "string" }, seconds: { type: "string" }, rounds: { type: "string" }, rate: { type: "string" } },
+});
 const parts = new Set((values.only ?? "throughput,cpu,latency,rss").split(","));
 const seconds = Number(values.seconds ?? 10);
 const rounds = Number(values.rounds ?? 3);
@@ -34,10 +36,11 @@ const children: ChildProcess[] = [];
 try {
   await start("backend");
   const result: Record<string, unknown> = { bench: "gateway", seconds, rounds, load1: loadavg()[0], targets: TARGETS };
-  const throughput = parts.has("throughput") || parts.has("latency") ? await measureThroughput() : undefined;
+  const throughput = parts.has("throughput") || (parts.has("latency") && values.rate === undefined) ? await measureThroughput() : undefined;
   if (throughput !== undefined) result["throughput"] = throughput;
   if (parts.has("cpu")) result["cpu"] = await measureCpu();
-  if (parts.has("latency") && throughput !== undefined) result["latency"] = await measureLatency(throughput.requestsPerS.relevo / 2);
+  // Half of what it can do, unless a rate is given.
+  if (parts.has("latency")) result["latency"] = await measureLatency(Number(values.rate ?? (throughput?.requestsPerS.relevo ?? 0) / 2));
   if (parts.has("rss")) result["rss"] = await measureRss();
   process.stdout.write(`${JSON.stringify(result)}\n`);
 } finally {
