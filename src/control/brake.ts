@@ -9,9 +9,9 @@ export const BRAKE_SHARE = 0.5;
 export const BRAKE_WINDOW_MS = 60_000;
 
 /** From the last snapshot of each pool: what the observer believed of everything that it watches. */
-export function brakeOf(pools: readonly PoolSnapshot[], now: Instant): PoolSnapshot["brake"] {
+export function brakeOf(pools: readonly PoolSnapshot[]): PoolSnapshot["brake"] {
   const watched = pools.flatMap(({ instances }) => instances.filter(isWatched));
-  const suspect = watched.filter((instance) => isSuspect(instance, now)).length;
+  const suspect = mostAtOnce(watched.flatMap((instance) => suspectSince(instance) ?? []));
   return suspect > watched.length * BRAKE_SHARE ? { suspect, total: watched.length } : null;
 }
 
@@ -19,8 +19,19 @@ function isWatched({ record }: InstanceSnapshot): boolean {
   return record.phase === "serving" || record.phase === "admitted" || record.phase === "draining";
 }
 
-function isSuspect(instance: InstanceSnapshot, now: Instant): boolean {
-  const { health, pods, evidence } = instance;
-  if (health.state !== "failing" || now - health.since > BRAKE_WINDOW_MS || instance.witnessed) return false;
-  return evidence.length === 0 && pods.every(({ node }) => node?.ready === true);
+/** Undefined when it is none: it is well, or somebody else says that it is not. */
+function suspectSince({ health, pods, evidence, witnessed }: InstanceSnapshot): Instant | undefined {
+  if (health.state !== "failing" || witnessed || evidence.length > 0) return undefined;
+  return pods.every(({ node }) => node?.ready === true) ? health.since : undefined;
+}
+
+/** How many began within one window. That they began together is what is suspicious, however long ago it was: time is no second witness. */
+function mostAtOnce(begun: readonly Instant[]): number {
+  const inOrder = begun.toSorted((a, b) => a - b);
+  let most = 0;
+  for (let first = 0, last = 0; last < inOrder.length; last += 1) {
+    while ((inOrder[last] ?? 0) - (inOrder[first] ?? 0) > BRAKE_WINDOW_MS) first += 1;
+    most = Math.max(most, last - first + 1);
+  }
+  return most;
 }

@@ -188,10 +188,7 @@ export class Controller {
       health: (instance, incarnation) => health.healthOf(instance, incarnation),
       ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
       settledAt: this.#settledAt,
-      brake: brakeOf(
-        [...this.#passes.values()].map(({ snapshot }) => snapshot),
-        now,
-      ),
+      brake: brakeOf([...this.#passes.values()].map(({ snapshot }) => snapshot)),
       now,
     });
     return { snapshot, plan: planPool(snapshot, now), at: now };
