@@ -110,6 +110,6 @@ interface Aim {
   readonly name?: string | undefined;
 }
 
-function callOf(verb: Verb, { type, namespace, name }: Aim, body: unknown = undefined): Call {
+function callOf(verb: Verb, { type, namespace, name }: Aim, body?: unknown): Call {
   return { verb, kind: type.kind, namespace, name, body };
 }
