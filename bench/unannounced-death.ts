@@ -28,7 +28,7 @@ const TARGET = { idempotentFailed: 0, killP99AddedMs: 250, stopP99AddedMs: 1_500
 const DEATHS = ["killNode", "killProcess", "stopProcess"] as const;
 type Death = (typeof DEATHS)[number];
 /** All of them, or those named on the command line. */
-const CHOSEN = process.argv.length > 2 ? DEATHS.filter((death) => process.argv.includes(death, 2)) : DEATHS;
+const CHOSEN: readonly Death[] = process.argv.length > 2 ? DEATHS.filter((death) => process.argv.includes(death, 2)) : DEATHS;
 
 interface Phase {
   readonly deaths: readonly Window[];
