@@ -2,6 +2,7 @@
  * `npm run simulate:standard -- --seeds A..B [--log]`: the standard mix of faults, one seed after the other. Exits 1 on a violation, when a pool does not
  * converge, and when a kind of fault was never injected (with fewer than 100 seeds that is said and not judged). `--log` prints each seed's events.
  */
+import { createHash } from "node:crypto";
 import { parseArgs } from "node:util";
 import { composeController } from "../../src/cli/processes/controller.ts";
 import { FAULT_KINDS } from "../../src/sim/faults.ts";
@@ -22,12 +23,15 @@ const from = Number(range[1]);
 const to = Number(range[2] ?? range[1]);
 const counts = new Map<string, number>();
 const failed: number[] = [];
+/** Of the event log of a single seed, or of all hashes. */
+let hash = "";
 let virtualMs = 0;
 let slowestMs = 0;
 const startedAt = performance.now();
 
 for (let seed = from; seed <= to; seed++) {
   const result = await runSeed(seed, { compose: composeController });
+  hash = hash === "" ? result.hash : createHash("sha256").update(hash).update(result.hash).digest("hex");
   virtualMs += result.virtualMs;
   slowestMs = Math.max(slowestMs, result.convergedMs ?? 0);
   for (const [kind, count] of result.faultCounts) counts.set(kind, (counts.get(kind) ?? 0) + count);
@@ -44,6 +48,7 @@ const seeds = to - from + 1;
 console.log(
   JSON.stringify({
     seeds: `${from}..${to}`,
+    hash,
     failed,
     faults: Object.fromEntries([...counts].toSorted(([a], [b]) => (a < b ? -1 : 1))),
     neverInjected: never,
