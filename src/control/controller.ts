@@ -27,6 +27,7 @@ import type { PoolSnapshot } from "../plan/snapshot.ts";
 import type { Authority, Change, PoolRows, StandingReason, Store } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import { brakeOf } from "./brake.ts";
+import { Collector } from "./collector.ts";
 import { membershipOf } from "./membership.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
 import { WorkQueue } from "./work-queue.ts";
@@ -67,6 +68,7 @@ export interface Pass {
 export class Controller {
   readonly #parts: ControllerParts;
   readonly #queue: WorkQueue;
+  readonly #collector: Collector;
   readonly #authorities = new Map<string, Authority>();
   readonly #passes = new Map<string, Pass>();
   readonly #instances = new Map<string, ReadonlySet<string>>();
@@ -81,6 +83,7 @@ export class Controller {
       (key) => this.#reconcile(key),
       (key, error) => this.#failed(key, error),
     );
+    this.#collector = new Collector(parts);
   }
 
   async start(): Promise<void> {
@@ -96,12 +99,14 @@ export class Controller {
     await Promise.all([world.whenSynced(), pools.whenSynced()]);
     this.#settledAt = await gateways.start();
     this.#isStarted = true;
+    this.#collector.start();
     for (const { key } of pools.list()) this.wake(key);
   }
 
   stop(): void {
     const { world, pools, gateways, health } = this.#parts;
     this.#queue.stop();
+    this.#collector.stop();
     world.stop();
     pools.stop();
     gateways.stop();
