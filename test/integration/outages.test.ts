@@ -174,6 +174,8 @@ test.for(["create_instance/1", "cordon_node/1", "drain_instance/1", "delete_inst
     const makes = (await made()).length;
     const before = harness.kube.writes().length;
     const since = harness.clock.now();
+    // Without work that keeps it there, it would be gone before its node can be cordoned.
+    if (kind === "cordon_node/1") harness.gateways[0]?.hold(victim?.id ?? "", { requests: 1 });
 
     await harness.drift(victim?.incarnation.nodeName ?? "");
     await harness.pass(2 * MINUTE);
@@ -190,7 +192,16 @@ test.for(["create_instance/1", "cordon_node/1", "drain_instance/1", "delete_inst
     expect((await harness.serving()).length).toBeGreaterThanOrEqual(2);
 
     disk.isFull = () => false;
+    await harness.until(
+      "the step is done",
+      async () => (await harness.steps()).some((step) => step.kind === kind && step.recordedAt >= since),
+      MINUTE,
+    );
+    harness.gateways[0]?.release(victim?.id ?? "");
     await harness.until("it is replaced", async () => (await harness.phase(victim?.id ?? "")) === "deleted", 3 * MINUTE);
+    expect((await harness.steps()).filter((step) => step.kind === kind && step.recordedAt >= since).map(({ state }) => state)).toEqual([
+      "done",
+    ]);
     expect((await made()).length).toBe(makes + 1);
     expect((await harness.serving()).length).toBe(2);
   },
@@ -223,4 +234,34 @@ test("a disk that is full: nothing is acknowledged nor done, traffic goes on, an
   expect((await harness.warn(harness.machineOf(node))).status).toBe(202);
   await harness.until("it is replaced", async () => (await harness.phase(victim?.id ?? "")) === "deleted", 3 * MINUTE);
   expect((await harness.evidence()).map(({ reason }) => reason).toSorted()).toEqual(["node_drifted", "spot_interruption"]);
+});
+
+test("what is past its time is forgotten while the controller runs, batch by batch", async () => {
+  const collected: number[] = [];
+  harness = await Harness.start({
+    store: (store) =>
+      new Proxy(store, {
+        get(target, name) {
+          const member: unknown = Reflect.get(target, name);
+          if (typeof member !== "function") return member;
+          return async (...input: unknown[]) => {
+            const answer: unknown = await Reflect.apply(member, target, input);
+            if (name === "collect") collected.push(Number(answer));
+            return answer;
+          };
+        },
+      }),
+  });
+  const old = { source: "eventbridge", body: "{}", outcome: "ignored", machineIds: [], deadline: null, reason: null };
+  for (let count = 0; count < 600; count++)
+    await harness.store.saveNotice({
+      ...old,
+      id: `old-${count}`,
+      dedupeKey: `old-${count}`,
+      receivedAt: harness.clock.now() - 8 * 24 * 60 * MINUTE,
+    });
+
+  await harness.pass(11 * MINUTE);
+  expect(collected.filter((rows) => rows > 0)).toEqual([500, 100]);
+  expect(await harness.store.listNotices(10)).toEqual([]);
 });
