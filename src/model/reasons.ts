@@ -31,6 +31,8 @@ export const REASONS = {
   check_failing: "its check fails ({code}): it is suspect until it passes again",
   check_passing: "its check passes again",
   pool_deleted: "its pool is deleted",
+  pool_orphaned: "its pool is deleted with the policy orphan: nothing of it is touched any more",
+  surplus_candidate: "{held} instances are there or on their way and {desired} are desired: a candidate is given up",
 
   // why it does nothing, or not yet
   nothing_to_do: "as many instances serve as are desired, and no evidence is against any of them",

@@ -10,6 +10,8 @@ import type { PoolSnapshot } from "./snapshot.ts";
 /** The pause after the first failure; it doubles with each further one. */
 export const FIRST_BACKOFF_MS = 1_000;
 export const LONGEST_BACKOFF_MS = 60_000;
+/** Given up because it is no longer wanted: that says nothing against its place. */
+export const NOT_WANTED = "not_wanted";
 
 export type CandidateGate = { readonly open: true } | { readonly open: false; readonly reason: Reason; readonly until: Instant };
 
@@ -17,7 +19,7 @@ export type CandidateGate = { readonly open: true } | { readonly open: false; re
 export function candidateGate(pool: PoolSnapshot, predecessor: string | null, now: Instant): CandidateGate {
   const { retries, per } = pool.spec.disruption.candidates;
   const recent = pool.failures
-    .filter((failure) => failure.replaces === predecessor && failure.at > now - per)
+    .filter(({ replaces, at, failure }) => replaces === predecessor && at > now - per && failure !== NOT_WANTED)
     .map(({ at }) => at)
     .toSorted((a, b) => a - b);
   const last = recent.at(-1);

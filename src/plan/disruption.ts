@@ -42,7 +42,7 @@ export function planDisruption(pool: PoolSnapshot, desired: number, budget: Budg
 }
 
 /** D1, D10: an accepted replacement is finished in any mode; so is what an operator asked for and what is lost already. */
-function mayAct(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
+export function mayAct(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
   if (pool.spec.disruption.mode === "Act") return true;
   if (instance.evidence.some(({ reason: why, loss }) => why === "operator_drain" || loss === "forced")) return true;
   return instance.record.phase === "draining" || wasReplacementBegun(pool, instance);

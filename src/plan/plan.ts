@@ -21,6 +21,10 @@ import { compareText, idOf } from "./view.ts";
 export function planPool(seen: PoolSnapshot, now: Instant): Plan {
   const pool = inOrder(seen);
   const draft = new Draft();
+  if (pool.deleting && pool.spec.deletion === "orphan") {
+    draft.hold("", reason("pool_orphaned"));
+    return draft.finish();
+  }
   if (pool.freeze && now < pool.freeze.until) return planFrozen(pool, now, draft);
 
   planAll(pool, now, draft);
@@ -68,9 +72,12 @@ function desiredOf(pool: PoolSnapshot, draft: Draft): number {
 function planFrozen(pool: PoolSnapshot, now: Instant, draft: Draft): Plan {
   const all = new Draft();
   planAll(pool, now, all);
+  const { decisions, nextLookAt } = all.finish();
   const bound = new Set(pool.instances.filter(({ evidence }) => evidence.some(({ loss }) => loss === "deadline")).map(idOf));
   for (const { record } of pool.instances) if (record.replaces !== null && bound.has(record.replaces)) bound.add(record.id);
-  for (const decision of all.finish().decisions) if (isAcceptedWhileFrozen(decision, bound)) draft.decide(decision);
+  for (const decision of decisions) if (isAcceptedWhileFrozen(decision, bound)) draft.decide(decision);
+  // The latest start of a drain with a deadline comes also while the pool is frozen.
+  if (nextLookAt !== null) draft.lookAgainAt(nextLookAt);
   const freeze = pool.freeze;
   if (freeze) draft.hold("", reason("frozen", { until: formatInstant(freeze.until), why: freeze.why }), freeze.until);
   return draft.finish();

@@ -6,7 +6,8 @@ import type { Instant } from "../kernel/clock.ts";
 import { reason } from "../model/reasons.ts";
 import { capacityLimit } from "../model/pool.ts";
 import type { Budget } from "./budget.ts";
-import { candidateGate } from "./candidates.ts";
+import { candidateGate, NOT_WANTED } from "./candidates.ts";
+import { mayAct } from "./disruption.ts";
 import type { Draft } from "./draft.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import {
@@ -16,6 +17,7 @@ import {
   idOf,
   isCondemned,
   isHeld,
+  isRoutedNow,
   isServing,
   isSurge,
   openStep,
@@ -65,11 +67,12 @@ function lostHolder(pool: PoolSnapshot, ordinal: number): InstanceSnapshot | und
     .toSorted((a, b) => b.record.createdAt - a.record.createdAt || compareText(idOf(b), idOf(a)))[0];
 }
 
-/** The condemned first, then those that serve not yet, then the highest ordinal. Drains wait for a spare one like any other voluntary drain. */
+/** Those that take no traffic first, then the condemned, then the highest ordinal. Drains wait for a spare one like any other voluntary drain. */
 function shrink(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desired: number, budget: Budget, draft: Draft): void {
   const surplus = holders
     .toSorted(
       (a, b) =>
+        Number(isRoutedNow(a)) - Number(isRoutedNow(b)) ||
         Number(isCondemned(b)) - Number(isCondemned(a)) ||
         Number(isServing(a)) - Number(isServing(b)) ||
         b.record.ordinal - a.record.ordinal ||
@@ -77,27 +80,43 @@ function shrink(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desire
     )
     .slice(0, holders.length - desired);
   for (const instance of surplus) {
-    if (
-      !isServing(instance) ||
-      isCondemned(instance) ||
-      draft.hasDecisionFor(idOf(instance)) ||
-      openStep(pool, idOf(instance), "drain_instance")
-    )
-      continue;
-    if (!budget.hasSpare()) {
-      draft.hold(idOf(instance), reason("serving_not_above_desired", { serving: servingOf(pool).length, desired }));
-    } else if (!budget.hasDrainSlot()) {
-      draft.hold(idOf(instance), reason("draining_used", { draining: pool.spec.disruption.draining }));
-    } else {
-      budget.takeVoluntaryDrain();
-      draft.decide({
-        kind: "drain_instance",
-        instance: idOf(instance),
-        incarnation: instance.record.incarnation.number,
-        deadline: null,
-        loss: "voluntary",
-        reason: reason("above_desired", { serving: servingOf(pool).length, desired }),
-      });
-    }
+    if (draft.hasDecisionFor(idOf(instance)) || openStep(pool, idOf(instance), "drain_instance")) continue;
+    if (!isRoutedNow(instance)) giveUp(instance, holders.length, desired, draft);
+    else if (isServing(instance)) drainSurplus(pool, instance, desired, budget, draft);
+    // One that no gateway has applied yet may never serve; a pool that goes does not wait for that.
+    else if (pool.deleting) decideDrain(pool, instance, desired, draft);
   }
+}
+
+/** One that takes no traffic is just left: waiting until it serves, only to drain it, could take for ever. */
+function giveUp({ record }: InstanceSnapshot, held: number, desired: number, draft: Draft): void {
+  draft.decide({
+    kind: "move",
+    instance: record.id,
+    from: record.phase,
+    to: "failed",
+    failure: NOT_WANTED,
+    reason: reason("surplus_candidate", { held, desired }),
+  });
+}
+
+function drainSurplus(pool: PoolSnapshot, instance: InstanceSnapshot, desired: number, budget: Budget, draft: Draft): void {
+  // Its evidence was considered already, and why it has to wait is said there.
+  if (isCondemned(instance) && mayAct(pool, instance)) return;
+  if (!budget.hasSpare())
+    return draft.hold(idOf(instance), reason("serving_not_above_desired", { serving: servingOf(pool).length, desired }));
+  if (!budget.hasDrainSlot()) return draft.hold(idOf(instance), reason("draining_used", { draining: pool.spec.disruption.draining }));
+  budget.takeVoluntaryDrain();
+  decideDrain(pool, instance, desired, draft);
+}
+
+function decideDrain(pool: PoolSnapshot, instance: InstanceSnapshot, desired: number, draft: Draft): void {
+  draft.decide({
+    kind: "drain_instance",
+    instance: idOf(instance),
+    incarnation: instance.record.incarnation.number,
+    deadline: null,
+    loss: "voluntary",
+    reason: reason("above_desired", { serving: servingOf(pool).length, desired }),
+  });
 }
