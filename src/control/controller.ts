@@ -14,7 +14,8 @@ import type { Clock, Instant } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Informer } from "../kube/informer.ts";
-import { routeOf } from "../model/pool.ts";
+import { poolKey, routeOf } from "../model/pool.ts";
+import { reason } from "../model/reasons.ts";
 import { isLeaving } from "../model/phase.ts";
 import type { HealthMonitor, Watched } from "../observe/health.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
@@ -73,6 +74,9 @@ export class Controller {
   readonly #passes = new Map<string, Pass>();
   readonly #instances = new Map<string, ReadonlySet<string>>();
   readonly #routes = new Map<string, string>();
+  /** As they were last valid. */
+  readonly #entries = new Map<string, PoolEntry>();
+  #areRoutesKnown = false;
   #settledAt: Instant = Number.POSITIVE_INFINITY;
   #isStarted = false;
 
@@ -155,8 +159,18 @@ export class Controller {
   }
 
   async #reconcile(key: string): Promise<Instant | null> {
-    const entry = this.#entryOf(key);
-    if (!entry) return this.#forget(key);
+    const problem = this.#problemOf(key);
+    const entry = problem === undefined ? this.#entryOf(key) : this.#entries.get(key);
+    if (!entry) return problem === undefined ? this.#forget(key) : null;
+    this.#entries.set(key, entry);
+    if (entry.isDeleting) {
+      // Without our finalizer it is not ours to end.
+      if (!entry.finalizers.includes(POOL_FINALIZER)) return this.#forget(key);
+      if (entry.document.spec.deletion === "orphan") {
+        await this.#parts.writer.letGo(entry);
+        return this.#forget(key);
+      }
+    }
     if (!entry.isDeleting && !entry.finalizers.includes(POOL_FINALIZER)) await this.#parts.writer.keep(entry);
 
     const authority = await this.#authority(key);
@@ -164,11 +178,12 @@ export class Controller {
     await this.#parts.executor.recorded(key);
     const rows = await this.#rows(key);
     const held = this.#parts.executor.resume(authority, rows.openSteps);
-    const pass = withHolds(this.#plan(entry, rows), held);
+    const pass = withHolds(this.#plan(entry, rows), [...held, ...(problem === undefined ? [] : [invalid(problem)])]);
     this.#passes.set(key, pass);
     this.#follow(entry, rows);
     this.#routes.set(key, routeOf(entry.document));
     this.#parts.gateways.publish(membershipOf(entry.document, rows));
+    this.#tellThatRoutesAreKnown();
 
     const moved = await this.#commitMoves(authority, entry, pass);
     await this.#begin(authority, entry, pass);
@@ -265,11 +280,26 @@ export class Controller {
     return record && this.#parts.store.getBlueprint(record.blueprintHash);
   }
 
-  /** A pool whose document is gone without our finalizer is orphaned: nothing of it is touched. */
+  /** An invalid document changes nothing: the last valid one holds. */
+  #problemOf(key: string): string | undefined {
+    return this.#parts.pools.problems().find(({ namespace, name }) => poolKey(namespace ?? "default", name) === key)?.problem;
+  }
+
+  /** Once each pool was looked at: a route that is not among those that are published is gone. */
+  #tellThatRoutesAreKnown(): void {
+    const { pools, gateways } = this.#parts;
+    if (this.#areRoutesKnown || pools.problems().length > 0 || !pools.list().every(({ key }) => this.#routes.has(key))) return;
+    this.#areRoutesKnown = true;
+    gateways.allRoutesKnown();
+  }
+
+  /** A pool whose document is gone without our finalizer is orphaned: nothing of it is touched, its traffic neither. */
   #forget(key: string): null {
     const route = this.#routes.get(key);
-    if (route !== undefined) this.#parts.gateways.withdraw(route);
-    for (const map of [this.#authorities, this.#passes, this.#instances, this.#routes]) map.delete(key);
+    if (route !== undefined && (this.#instances.get(key)?.size ?? 0) === 0) this.#parts.gateways.withdraw(route);
+    this.#parts.health.follow(this.#instances.get(key) ?? new Set(), []);
+    this.#parts.writer.forget(key);
+    for (const map of [this.#authorities, this.#passes, this.#instances, this.#routes, this.#entries]) map.delete(key);
     this.#queue.forget(key);
     return null;
   }
@@ -277,6 +307,8 @@ export class Controller {
   async #letGo(authority: Authority, entry: PoolEntry): Promise<void> {
     this.#parts.gateways.withdraw(routeOf(entry.document));
     await this.#parts.store.release(authority);
+    // Should the next line fail, the next pass claims the empty pool anew and comes here again.
+    this.#authorities.delete(entry.key);
     await this.#parts.writer.letGo(entry);
   }
 
@@ -297,6 +329,10 @@ export class Controller {
   #log(level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>): void {
     this.#parts.log(level, message, fields);
   }
+}
+
+function invalid(problem: string): Hold {
+  return { kind: "hold", subject: "", reason: reason("spec_invalid", { problem }) };
 }
 
 /** What the executor leaves alone has its reason too. */

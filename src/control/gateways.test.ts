@@ -70,6 +70,23 @@ describe("what replicas are told", () => {
     expect(generations(lines)).toEqual(["0.1", "0.1"]);
   });
 
+  test("as long as some pools were not looked at, a replica is not told that these are all routes: it would drop what drains on the others", async () => {
+    const { registry } = await rig();
+    const { lines, send } = listener();
+    await registry.join("gw-1", send);
+    registry.publish(membership(1));
+    registry.publish(membership(1, "other"));
+    registry.withdraw("other");
+    registry.allRoutesKnown();
+    expect(lines.map((line) => line.type === "membership" && [line.complete, line.routes.map(({ route }) => route)])).toEqual([
+      [false, []],
+      [false, ["orders"]],
+      [false, ["other"]],
+      [false, ["orders"]],
+      [true, ["orders"]],
+    ]);
+  });
+
   test("a stream that is over is not written to again", async () => {
     const { registry } = await rig();
     let calls = 0;

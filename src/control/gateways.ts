@@ -37,6 +37,8 @@ export class GatewayRegistry {
   readonly #onChange: (route: string | null) => void;
   readonly #replicas = new Map<string, Replica>();
   readonly #routes = new Map<string, RouteMembership>();
+  /** Until then a route that is not here may still be somebody's: a replica must not drop what drains on it. */
+  #areAllKnown = false;
   #timer: Timer | undefined;
 
   constructor({ store, clock, onChange }: GatewayRegistryOptions) {
@@ -66,7 +68,7 @@ export class GatewayRegistry {
     await this.#store.registerGateway(id, this.#clock.now());
     const replica: Replica = { id, lastSeen: this.#clock.now(), report: this.#replicas.get(id)?.report ?? null, send, wasSilent: false };
     this.#replicas.set(id, replica);
-    send({ type: "membership", complete: true, routes: [...this.#routes.values()], ttlMs: GATEWAY_TTL_MS });
+    send(this.#allRoutes());
     this.#onChange(null);
     return () => {
       if (replica.send === send) replica.send = null;
@@ -106,8 +108,13 @@ export class GatewayRegistry {
   }
 
   withdraw(route: string): void {
-    if (this.#routes.delete(route))
-      this.#broadcast({ type: "membership", complete: true, routes: [...this.#routes.values()], ttlMs: GATEWAY_TTL_MS });
+    if (this.#routes.delete(route)) this.#broadcast(this.#allRoutes());
+  }
+
+  /** Every pool was looked at since this process began: what was not published is no route any more. */
+  allRoutesKnown(): void {
+    this.#areAllKnown = true;
+    this.#broadcast(this.#allRoutes());
   }
 
   views(): readonly GatewayView[] {
@@ -120,6 +127,10 @@ export class GatewayRegistry {
         lastSeen: replica.lastSeen,
       }))
       .toSorted((a, b) => (a.replica < b.replica ? -1 : 1));
+  }
+
+  #allRoutes(): ControllerLine {
+    return { type: "membership", complete: this.#areAllKnown, routes: [...this.#routes.values()], ttlMs: GATEWAY_TTL_MS };
   }
 
   #isSilent(replica: Replica): boolean {

@@ -50,9 +50,13 @@ export class PoolWriter {
     await this.#patchFinalizers(entry, [...entry.finalizers, POOL_FINALIZER]);
   }
 
+  forget(pool: string): void {
+    this.#written.get(pool)?.timer?.cancel();
+    this.#written.delete(pool);
+  }
+
   async letGo(entry: PoolEntry): Promise<void> {
-    this.#written.get(entry.key)?.timer?.cancel();
-    this.#written.delete(entry.key);
+    this.forget(entry.key);
     await this.#patchFinalizers(
       entry,
       entry.finalizers.filter((each) => each !== POOL_FINALIZER),

@@ -37,6 +37,7 @@ const HELD: readonly ReasonCode[] = [
   "inventory_error",
   "deletion_refused",
   "store_unavailable",
+  "spec_invalid",
 ];
 
 export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus {

@@ -57,11 +57,11 @@ export const routeMembershipSchema = z.object({
 });
 export type RouteMembership = z.infer<typeof routeMembershipSchema>;
 
-/** A line of the stream. The first is always `membership`, with all routes; later ones hold the routes that changed. */
+/** A line of the stream. The first is always `membership`, with all routes that are known; later ones hold the routes that changed. */
 export const controllerLineSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("membership"),
-    /** True when `routes` are all there are: routes not named are gone. */
+    /** True when `routes` are all there are: routes not named are gone. False while a controller that has just begun does not know them all. */
     complete: z.boolean(),
     routes: z.array(routeMembershipSchema),
     /** After this long without a line the gateway knows that it is cut off (and goes on with what it has). */

@@ -1,0 +1,119 @@
+/** How a pool ends, by each deletion policy, and what a document that is not valid does: nothing. Level: simulated. */
+import { afterEach, expect, test } from "vitest";
+import { isNotFound } from "../../src/kube/api.ts";
+import { KubeApiError } from "../../src/kube/api.ts";
+import { DEPLOYMENTS, POOLS } from "../../src/kube/resources.ts";
+import { Harness, ordersPool } from "./harness.ts";
+
+const REF = { type: POOLS, namespace: "default", name: "orders" };
+
+let harness: Harness;
+afterEach(() => harness.close());
+
+async function isGone(): Promise<boolean> {
+  try {
+    await harness.cluster.api.get(REF);
+    return false;
+  } catch (error) {
+    if (isNotFound(error)) return true;
+    throw error;
+  }
+}
+
+async function deletePool(deletion: "refuse" | "drain" | "orphan"): Promise<void> {
+  await harness.cluster.api.patch(REF, { spec: { deletion } });
+  await harness.pass(100);
+  await harness.cluster.api.delete(REF);
+}
+
+async function deployments(): Promise<number> {
+  return (await harness.cluster.api.list(DEPLOYMENTS, { namespace: "default" })).items.length;
+}
+
+test("refuse keeps all that serves and says why, until the policy is another one", async () => {
+  harness = await Harness.start();
+  await harness.serve();
+  await deletePool("refuse");
+  await harness.pass(20_000);
+  expect([(await harness.serving()).length, await harness.reasons()]).toEqual([2, expect.arrayContaining(["deletion_refused"])]);
+
+  await harness.cluster.api.patch(REF, { spec: { deletion: "drain" } });
+  await harness.until("the pool is gone", isGone);
+  expect(await deployments()).toBe(0);
+});
+
+test("orphan lets go at once and touches nothing: what runs goes on, and so does its traffic", async () => {
+  harness = await Harness.start();
+  const served = (await harness.serve()).map(({ id }) => id).toSorted();
+  harness.kube.calls.length = 0;
+  await deletePool("orphan");
+  await harness.until("the pool is gone", isGone);
+  await harness.pass(20_000);
+  expect(await deployments()).toBe(2);
+  expect(
+    harness.kube
+      .writes()
+      .filter(({ kind }) => kind !== "Event")
+      .map(({ kind }) => kind),
+  ).toEqual(
+    harness.kube
+      .writes()
+      .filter(({ kind }) => kind === "Pool")
+      .map(() => "Pool"),
+  );
+  expect(harness.runtime.containers().length).toBe(served.length);
+});
+
+test("drain does not wait for a candidate that never gets a place", async () => {
+  harness = await Harness.start();
+  await harness.apply(ordersPool({ desired: 2, pod: { nodeSelector: { "kubernetes.io/hostname": "nowhere" } } }));
+  await harness.pass(2_000);
+  await deletePool("drain");
+  await harness.until("the pool is gone", isGone);
+  expect(await deployments()).toBe(0);
+});
+
+test("drain does not wait for a gateway that nobody started", async () => {
+  harness = await Harness.start({ gateways: 0 });
+  await harness.apply(ordersPool());
+  await harness.until("all are admitted", async () => (await harness.records()).every(({ phase }) => phase === "admitted"));
+  await deletePool("drain");
+  await harness.until("the pool is gone", isGone);
+  expect(await deployments()).toBe(0);
+});
+
+test("drain ends also when the finalizer cannot be taken off at the first try", async () => {
+  harness = await Harness.start();
+  await harness.serve();
+  let failures = 3;
+  harness.kube.failing = ({ verb, kind, body }) =>
+    verb === "patch" && kind === "Pool" && JSON.stringify(body).includes('"finalizers":[]') && failures-- > 0
+      ? new KubeApiError({ code: 409, reason: "Conflict" }, "the object has been modified")
+      : undefined;
+  await deletePool("drain");
+  await harness.until("the pool is gone", isGone);
+  expect(failures).toBeLessThanOrEqual(0);
+});
+
+test("with mode Off a condemned instance does not keep the pool from getting smaller", async () => {
+  harness = await Harness.start();
+  const [first] = await harness.serve(ordersPool({ desired: 2, mode: "Observe" }));
+  await harness.drift(first?.incarnation.nodeName ?? "");
+  await harness.until("evidence is there", async () => (await harness.evidence()).length > 0);
+  await harness.shrink(1);
+  await harness.until("one serves", async () => (await harness.serving()).length === 1);
+  expect((await harness.serving()).map(({ id }) => id)).not.toContain(first?.id);
+});
+
+test("a document that is not valid changes nothing: the last valid one holds, and the reason is told", async () => {
+  harness = await Harness.start();
+  const [first] = await harness.serve();
+  await harness.cluster.api.patch(REF, { spec: { size: { floor: 9 } } });
+  await harness.pass(6_000);
+  expect(await harness.reasons()).toContain("spec_invalid");
+  expect(harness.gateways[0]?.routed().length).toBe(2);
+
+  await harness.drift(first?.incarnation.nodeName ?? "");
+  await harness.until("it is replaced", async () => (await harness.phase(first?.id ?? "")) === "deleted");
+  expect((await harness.serving()).length).toBe(2);
+});
