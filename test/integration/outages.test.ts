@@ -3,6 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import { ANNOTATIONS } from "../../src/model/marks.ts";
 import { type Change, type Store, storeUnavailable } from "../../src/store/port.ts";
 import { Harness, ordersPool } from "./harness.ts";
+import { intercept, type StoreCall } from "./intercept.ts";
 import { type Call, isWrite, lineOf, serverAway } from "./observed-kube.ts";
 
 const MINUTE = 60_000;
@@ -140,28 +141,22 @@ test("when the process that was admitted is another by the time of the replay, t
   ]);
 });
 
-/** Commits that it is told to refuse are refused as SQLite's are when the disk is full: nothing of them is applied. */
+/** Writes that it is told to refuse are refused as SQLite's are when the disk is full: nothing of them is applied. */
 class FullDisk {
   isFull: (changes: readonly Change[]) => boolean = () => false;
   refused = 0;
 
-  readonly wrap = (store: Store): Store => {
-    const refuse = (): Promise<never> => {
+  readonly wrap = (store: Store): Store =>
+    intercept(store, (call, go) => {
+      if (!this.#refuses(call)) return go();
       this.refused++;
       return Promise.reject(storeUnavailable("the disk is full", undefined));
-    };
-    return new Proxy(store, {
-      get: (target, name) => {
-        const member: unknown = Reflect.get(target, name);
-        if (typeof member !== "function") return member;
-        if (name === "commit")
-          return (...input: Parameters<Store["commit"]>) => (this.isFull(input[1]) ? refuse() : target.commit(...input));
-        if (name === "saveNotice")
-          return (...input: Parameters<Store["saveNotice"]>) => (this.isFull([]) ? refuse() : target.saveNotice(...input));
-        return (...input: unknown[]) => Reflect.apply(member, target, input);
-      },
     });
-  };
+
+  #refuses({ name, input }: StoreCall): boolean {
+    if (name === "commit") return this.isFull(input[1] as readonly Change[]);
+    return name === "saveNotice" && this.isFull([]);
+  }
 }
 
 test.for(["create_instance/1", "cordon_node/1", "drain_instance/1", "delete_instance/1"])(
@@ -240,16 +235,10 @@ test("what is past its time is forgotten while the controller runs, batch by bat
   const collected: number[] = [];
   harness = await Harness.start({
     store: (store) =>
-      new Proxy(store, {
-        get(target, name) {
-          const member: unknown = Reflect.get(target, name);
-          if (typeof member !== "function") return member;
-          return async (...input: unknown[]) => {
-            const answer: unknown = await Reflect.apply(member, target, input);
-            if (name === "collect") collected.push(Number(answer));
-            return answer;
-          };
-        },
+      intercept(store, async ({ name }, go) => {
+        const answer = await go();
+        if (name === "collect") collected.push(Number(answer));
+        return answer;
       }),
   });
   const old = { source: "eventbridge", body: "{}", outcome: "ignored", machineIds: [], deadline: null, reason: null };
