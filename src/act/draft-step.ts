@@ -69,7 +69,7 @@ export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unk
     }
     case "delete_instance": {
       const { phase, objects } = seen.record;
-      if (phase !== "sealed" && phase !== "failed") throw notPossible(effect, `its phase is ${phase}`);
+      if (phase !== "sealed" && phase !== "failed" && phase !== "retiring") throw notPossible(effect, `its phase is ${phase}`);
       const payload: DeleteInstance = {
         instance,
         namespace: snapshot.namespace,

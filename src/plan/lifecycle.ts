@@ -20,7 +20,7 @@ export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, no
     case "pending":
       return create(pool, instance, draft);
     case "creating":
-      return holdForStep(pool, instance, "create_instance", draft);
+      return awaitCreation(pool, instance, draft);
     case "preparing":
       return prepare(pool, instance, now, draft);
     case "validating":
@@ -38,7 +38,7 @@ export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, no
     case "failed":
       return cleanUp(pool, instance, draft);
     case "retiring":
-      return holdForStep(pool, instance, "delete_instance", draft);
+      return remove(pool, instance, draft);
     case "retired":
       return confirmAbsence(instance, draft);
     case "deleted":
@@ -58,6 +58,12 @@ function whyCreated(pool: PoolSnapshot, { record }: InstanceSnapshot): Reason {
   if (!predecessor) return reason("below_desired", { serving: servingOf(pool).length, desired: pool.spec.size.desired });
   const why = isLeaving(predecessor.record.phase) ? "replace_lost" : "replace_condemned";
   return reason(why, { instance: idOf(predecessor), evidence: describeEvidence(gravestEvidence(predecessor)) });
+}
+
+/** A create that ended without its consequences (an operator released it) leaves nobody who goes on: what it made is cleaned up. */
+function awaitCreation(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
+  if (openStep(pool, idOf(instance), "create_instance")) holdForStep(pool, instance, "create_instance", draft);
+  else fail(instance, "create_ended", draft);
 }
 
 function holdForStep(pool: PoolSnapshot, instance: InstanceSnapshot, kind: string, draft: Draft): void {

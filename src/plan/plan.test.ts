@@ -405,7 +405,7 @@ describe("size", () => {
   });
 
   test("never occupies more than max, surge and draining together", () => {
-    const full = Array.from({ length: 5 }, (_, index) => instance("retiring", { id: `r${index}`, record: { ordinal: index } }));
+    const full = Array.from({ length: 5 }, (_, index) => instance("retired", { id: `r${index}`, record: { ordinal: index } }));
     const plan = planPool(poolOf({ desired: 1, max: 2 }, full), NOON);
     expect(brief(plan)).toEqual([]);
     expect(holds(plan)).toContain("pool: capacity_used");

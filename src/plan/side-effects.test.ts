@@ -34,3 +34,10 @@ test("a condemned candidate is given up in the same pass in which its node is co
   const candidate = instance("validating", { on: [going], evidence: ["node_drifted"], health: { state: "unknown" } });
   expect(kinds(poolOf({}, [candidate]))).toContain("move orders-a");
 });
+
+test.each(["creating", "retiring"] as const)(
+  "an instance whose step ended without its consequences does not stay %s for ever (D14)",
+  (phase) => {
+    expect(kinds(poolOf({ desired: 0 }, [instance(phase)]))).toEqual([phase === "creating" ? "move orders-a" : "delete_instance orders-a"]);
+  },
+);

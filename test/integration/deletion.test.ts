@@ -117,3 +117,18 @@ test("a document that is not valid changes nothing: the last valid one holds, an
   await harness.until("it is replaced", async () => (await harness.phase(first?.id ?? "")) === "deleted");
   expect((await harness.serving()).length).toBe(2);
 });
+
+test("a delete that was forbidden for a while is tried again, and the instance is not left half gone (D14)", async () => {
+  harness = await Harness.start();
+  const [first] = await harness.serve();
+  let isForbidden = true;
+  harness.kube.failing = ({ verb, kind }) =>
+    isForbidden && verb === "delete" && kind === "Deployment"
+      ? new KubeApiError({ code: 403, reason: "Forbidden" }, "may not delete")
+      : undefined;
+  await harness.drift(first?.incarnation.nodeName ?? "");
+  await harness.until("it is retiring", async () => (await harness.phase(first?.id ?? "")) === "retiring");
+  await harness.pass(5_000);
+  isForbidden = false;
+  await harness.until("it is gone", async () => (await harness.phase(first?.id ?? "")) === "deleted");
+});

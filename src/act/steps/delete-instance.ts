@@ -17,7 +17,8 @@ import { annotationOf, blueprintTypes, findOwned, ownedObjectOf, ownedObjectSche
 const deleteInstanceSchema = z.object({
   instance: z.string(),
   namespace: z.string(),
-  from: z.enum(["sealed", "failed"]),
+  /** `retiring`: an earlier attempt ended in vain. */
+  from: z.enum(["sealed", "failed", "retiring"]),
   objects: z.array(ownedObjectSchema),
   /** The create step, without its attempt: what carries its mark is ours. */
   createdBy: z.string(),
@@ -30,7 +31,10 @@ export const deleteInstance: StepKind<DeleteInstance> = {
   /** A create that still runs could make an object after the last look for it. */
   after: ["create_instance/1"],
 
-  begin: ({ instance, from }) => [{ kind: "move_instance", instance, from, to: "retiring" }],
+  begin: ({ instance, from }) =>
+    from === "retiring"
+      ? [{ kind: "update_instance", instance, phase: "retiring", set: {} }]
+      : [{ kind: "move_instance", instance, from, to: "retiring" }],
 
   guard: ({ instance }) => [{ kind: "update_instance", instance, phase: "retiring", set: {} }],
 
