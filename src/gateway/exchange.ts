@@ -11,6 +11,7 @@ import type { Dispatcher } from "undici";
 import { HEADERS, type Priority } from "../model/membership.ts";
 import { Attempt, type Failure } from "./attempt.ts";
 import { chooseMember } from "./balancer.ts";
+import { ClientSide } from "./client-side.ts";
 import { type RejectionCode, rejectionAnswer } from "./codes.ts";
 import type { GatewayCore } from "./core.ts";
 import { Limit } from "./deadlines.ts";
@@ -27,7 +28,7 @@ export type RequestBody = Buffer | null | "stream";
 
 const NOBODY: readonly MemberState[] = [];
 
-export abstract class Exchange implements Obligation, Waiter, Held {
+export abstract class Exchange extends ClientSide implements Obligation, Waiter, Held {
   obligationState: Obligation["obligationState"] = "new";
   heldBy: MemberState | null = null;
   upgraded = false;
@@ -66,6 +67,7 @@ export abstract class Exchange implements Obligation, Waiter, Held {
   #slow: Limit | null = null;
 
   constructor(core: GatewayCore, route: RouteState, method: string, path: string, head: RequestHead, upgradeTo?: string) {
+    super();
     this.upgradeTo = upgradeTo;
     this.core = core;
     this.route = route;
@@ -76,24 +78,6 @@ export abstract class Exchange implements Obligation, Waiter, Held {
     this.path = path;
     this.head = head;
   }
-
-  // What the client's protocol does.
-  protected abstract sendHead(status: number, headers: string[], message: string): void;
-  /** A whole small answer; null: no body. */
-  protected abstract sendWhole(status: number, headers: string[], message: string, body: Buffer | null): void;
-  /** False when the client should be given time: `clientDrained` follows. */
-  protected abstract sendChunk(chunk: Buffer): boolean;
-  protected abstract sendEnd(trailers: IncomingHttpHeaders): void;
-  protected abstract sendInformation(status: number, headers: string[]): void;
-  /** Ends the client's side so that it sees that the answer is not whole. */
-  protected abstract breakOff(): void;
-  protected abstract sendContinue(): void;
-  protected abstract streamBody(): AsyncIterable<Buffer>;
-  /** True once nothing more of the request's body will come. */
-  protected abstract bodyIsOver(): boolean;
-  /** Ends an upgraded connection whose member is gone; `endUpgraded` follows. */
-  protected abstract breakUpgraded(): void;
-  protected abstract takeUpgrade(member: MemberState, status: number, headers: string[], socket: Duplex): void;
 
   /** It may go to one instance only. */
   get #bound(): boolean {
@@ -337,7 +321,7 @@ export abstract class Exchange implements Obligation, Waiter, Held {
     }
     if (this.#headSent) return this.#cut(`upstream_${failure.reason}`);
     if (failure.kind === "not_taken") this.#notTaken += 1;
-    if (!this.#mayRepeat(failure, member)) return this.reject(this.#rejectionOf(failure));
+    if (!this.#mayRepeat(failure, member)) return this.reject(rejectionOf(failure, this.#bound));
     if (this.#bound) return this.#try(member);
     this.#tried = [...this.#tried, member];
     this.#seek();
@@ -348,14 +332,6 @@ export abstract class Exchange implements Obligation, Waiter, Held {
     if (this.body === "stream" && this.#bodyTouched) return false;
     if (failure.kind === "not_taken") return this.#notTaken < LIMITS.notTakenTries;
     return this.#repeatable() && this.#tries - this.#notTaken < this.route.policy.tries;
-  }
-
-  #rejectionOf(failure: Failure): RejectionCode {
-    if (this.#bound && failure.kind === "not_taken") return "session_unreachable";
-    if (failure.kind === "not_taken") return failure.reason === "not_taken" ? "not_taken" : "connect_failed";
-    if (failure.reason === "timeout") return "answer_timeout";
-    if (failure.reason === "member_gone") return "instance_cut";
-    return failure.reason === "bad_answer" ? "bad_answer" : "answer_lost";
   }
 
   attemptUpgraded(status: number, headers: IncomingHttpHeaders, socket: Duplex): void {
@@ -462,4 +438,11 @@ export abstract class Exchange implements Obligation, Waiter, Held {
     this.body = null;
     this.core.ledger.end(this, outcome, code);
   }
+}
+
+function rejectionOf(failure: Failure, bound: boolean): RejectionCode {
+  if (failure.kind === "not_taken") return bound ? "session_unreachable" : failure.reason === "not_taken" ? "not_taken" : "connect_failed";
+  if (failure.reason === "timeout") return "answer_timeout";
+  if (failure.reason === "member_gone") return "instance_cut";
+  return failure.reason === "bad_answer" ? "bad_answer" : "answer_lost";
 }
