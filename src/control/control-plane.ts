@@ -30,7 +30,8 @@ import type {
   RecordQuery,
 } from "../server/control-plane.ts";
 import type { Authority, Freeze, PoolRows, Store } from "../store/port.ts";
-import type { Controller, Pass } from "./controller.ts";
+import type { Controller } from "./controller.ts";
+import type { Pass } from "./pass.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import type { Journal } from "./journal.ts";
 import type { PoolEntry } from "./pool-informer.ts";

@@ -32,6 +32,7 @@ import { Collector } from "./collector.ts";
 import { membershipOf } from "./membership.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
 import { WorkQueue } from "./work-queue.ts";
+import type { ControllerLog, Pass } from "./pass.ts";
 import type { PoolWriter } from "./pool-writer.ts";
 
 /** The safety net: a pool is looked at this often even when nothing calls. */
@@ -52,18 +53,6 @@ export interface ControllerParts {
   readonly log: ControllerLog;
   /** Told after each pass; what metrics are made of. */
   readonly onPass?: (pass: Pass) => void;
-}
-
-export type ControllerLog = (
-  level: "debug" | "info" | "warn" | "error",
-  message: string,
-  fields: Readonly<Record<string, unknown>>,
-) => void;
-
-export interface Pass {
-  readonly snapshot: PoolSnapshot;
-  readonly plan: Plan;
-  readonly at: Instant;
 }
 
 export class Controller {

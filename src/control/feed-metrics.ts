@@ -3,7 +3,7 @@ import type { Metrics } from "../server/metrics.ts";
 import type { Instant } from "../kernel/clock.ts";
 import type { Phase } from "../model/phase.ts";
 import type { Change } from "../store/port.ts";
-import type { Pass } from "./controller.ts";
+import type { Pass } from "./pass.ts";
 import type { Journal } from "./journal.ts";
 
 /** Before the journal is told: it forgets a step at its end. */

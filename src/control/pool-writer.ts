@@ -8,7 +8,7 @@ import { isNotFound, type KubeApi, type ObjectRef } from "../kube/api.ts";
 import { EVENTS, POOLS } from "../kube/resources.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 import { POOL_FINALIZER } from "./pool-informer.ts";
-import type { ControllerLog, Pass } from "./controller.ts";
+import type { ControllerLog, Pass } from "./pass.ts";
 import { conditionsOf, type PoolStatus, statusOf, type Transitions, transitionsOf } from "./status.ts";
 
 const QUIET_MS = 5_000;

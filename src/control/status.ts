@@ -3,7 +3,7 @@ import { compareText } from "../plan/view.ts";
 import { isCandidate } from "../model/phase.ts";
 import { sentenceOf, type ReasonCode } from "../model/reasons.ts";
 import type { PoolEntry } from "./pool-informer.ts";
-import type { Pass } from "./controller.ts";
+import type { Pass } from "./pass.ts";
 
 export interface Condition {
   readonly type: "Ready" | "Progressing" | "Held";

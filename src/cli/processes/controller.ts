@@ -1,7 +1,8 @@
 /** Composes a controller: read models, planner, executor, gateways' registry, HTTP API, over one store and one cluster. */
 import { createExecutor } from "../../act/executor.ts";
 import { watchCommits } from "../../control/commits.ts";
-import { Controller, type Pass } from "../../control/controller.ts";
+import { Controller } from "../../control/controller.ts";
+import type { Pass } from "../../control/pass.ts";
 import { createControlPlane } from "../../control/control-plane.ts";
 import { GatewayRegistry } from "../../control/gateways.ts";
 import { Journal } from "../../control/journal.ts";
