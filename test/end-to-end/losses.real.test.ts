@@ -27,6 +27,11 @@ test("a draining instance whose process dies leaves the drain as a forced loss, 
   await fleet.until("it drains", async () => (await fleet.instance(victim.id)).phase === "draining");
   await fleet.until("its replacement serves", async () => (await fleet.serving()).length === 3);
   expect((await transaction.addItem()).status).toBe(200);
+  // What is counted as lost is what the gateway last reported.
+  await fleet.until("the transaction alone is left of it", async () => {
+    const seen = (await fleet.controlPlane.listInstances({ limit: 10 })).find(({ record }) => record.id === victim.id);
+    return seen?.obligations?.requests === 0 && seen.obligations.sessions === 1;
+  });
   expect((await fleet.instance(victim.id)).seal).toBeNull();
 
   fleet.killProcess(victim);
@@ -65,4 +70,26 @@ test.for([
   expect((await fleet.serving()).length).toBe(3);
   expect((await fleet.controlPlane.listInstances({ limit: 10 })).length).toBe(4);
   expect(gateway.report().routes[0]?.members.some(({ instance }) => instance === victim?.id)).toBe(false);
+});
+
+test("a gateway that is killed while an instance drains: what the instance still holds keeps it, and its transaction ends well through the next gateway (D5, D19)", async () => {
+  fleet = await startFleet();
+  const first = await fleet.gatewayProcess();
+  await fleet.until("three serve", async () => (await fleet.serving()).length === 3);
+  const transaction = await Transaction.begin(first.url);
+  const victim = await fleet.instance(transaction.instance);
+  await fleet.cluster.provisioner.drift(victim.incarnation.nodeName ?? "");
+  await fleet.until("it drains", async () => (await fleet.instance(victim.id)).phase === "draining");
+
+  await first.kill();
+  await fleet.gatewayProcess(first.port);
+  await fleet.until("its silence counts", async () => (await fleet.controlPlane.listGateways()).some(({ silent }) => silent));
+  expect((await transaction.addItem()).status).toBe(200);
+  expect((await fleet.instance(victim.id)).seal).toBeNull();
+  expect(await (await transaction.commit()).json()).toMatchObject({ items: 1, by: victim.id });
+  await fleet.until("it is gone", async () => (await fleet.instance(victim.id)).phase === "deleted");
+
+  // Nobody can say what the dead replica still held: the claim does not cover it, and says so.
+  expect(await fleet.instance(victim.id)).toMatchObject({ seal: "assumed", drainLoss: "voluntary" });
+  expect((await fleet.controlPlane.listPools())[0]?.losses).toEqual([{ loss: "voluntary", instances: 1, obligations: 0, assumedSeals: 1 }]);
 });
