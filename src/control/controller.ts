@@ -25,7 +25,7 @@ import type { World } from "../observe/world.ts";
 import type { Effect, Hold, Move, Plan } from "../plan/decision.ts";
 import { planPool } from "../plan/plan.ts";
 import type { PoolSnapshot } from "../plan/snapshot.ts";
-import type { Authority, Change, PoolRows, StandingReason, Store } from "../store/port.ts";
+import { type Authority, type Change, type PoolRows, staleEpoch, type StandingReason, type Store } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import { brakeOf } from "./brake.ts";
 import { Collector } from "./collector.ts";
@@ -166,6 +166,8 @@ export class Controller {
     // What the passes before this one decided must be in the rows, or the same spare instance and the same place would be spent twice (I5).
     await this.#parts.executor.recorded(key);
     const rows = await this.#rows(key);
+    // A pass that has nothing to commit would never hear of it, and the steps that it goes on with end without a word.
+    if (rows.authorityEpoch !== authority.epoch) throw staleEpoch(key, rows.authorityEpoch, authority.epoch);
     const held = this.#parts.executor.resume(authority, rows.openSteps);
     const pass = withHolds(this.#plan(entry, rows), [...held, ...(problem === undefined ? [] : [invalid(problem)])]);
     this.#passes.set(key, pass);
