@@ -271,10 +271,23 @@ async function findInstance(parts: ControlPlaneParts, id: string): Promise<Insta
   return (await fromPools(parts, { limit: 10_000 }, (pool) => parts.store.listInstances(pool, 10_000))).find((record) => record.id === id);
 }
 
-async function apply({ kube }: ControlPlaneParts, document: KubeObjectDraft, parsed: PoolDocument, dryRun: boolean): Promise<ApplyResult> {
+async function apply(
+  { kube, pools }: ControlPlaneParts,
+  document: KubeObjectDraft,
+  parsed: PoolDocument,
+  dryRun: boolean,
+): Promise<ApplyResult> {
   const { namespace, name } = parsed.metadata;
   const ref = { type: POOLS, namespace, name };
   const pool = poolKey(namespace, name);
+  const rival = pools.list().find((each) => each.key !== pool && routeOf(each.document) === routeOf(parsed));
+  if (rival)
+    throw new RelevoError("route_taken", `the route ${routeOf(parsed)} is that of pool ${rival.key}`, {
+      class: "conflict",
+      field: "spec.traffic.route",
+      found: routeOf(parsed),
+      allowed: "a route that no other pool has",
+    });
   const existing = await kube.get(ref).catch((error: unknown) => {
     if (isNotFound(error)) return undefined;
     throw error;

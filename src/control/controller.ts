@@ -31,6 +31,7 @@ import { brakeOf } from "./brake.ts";
 import { Collector } from "./collector.ts";
 import { membershipOf } from "./membership.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
+import { routeHolder, routesHolding, withoutRoute } from "./routes.ts";
 import { WorkQueue } from "./work-queue.ts";
 import type { ControllerLog, Pass } from "./pass.ts";
 import type { PoolWriter } from "./pool-writer.ts";
@@ -62,7 +63,8 @@ export class Controller {
   readonly #authorities = new Map<string, Authority>();
   readonly #passes = new Map<string, Pass>();
   readonly #instances = new Map<string, ReadonlySet<string>>();
-  readonly #routes = new Map<string, string>();
+  /** Published for each pool: its own, and former names under which a replica still has instances of it. */
+  readonly #routes = new Map<string, ReadonlySet<string>>();
   /** As they were last valid. */
   readonly #entries = new Map<string, PoolEntry>();
   #areRoutesKnown = false;
@@ -172,8 +174,7 @@ export class Controller {
     const pass = withHolds(this.#plan(entry, rows), [...held, ...(problem === undefined ? [] : [invalid(problem)])]);
     this.#passes.set(key, pass);
     this.#follow(entry, rows);
-    this.#routes.set(key, routeOf(entry.document));
-    this.#parts.gateways.publish(membershipOf(entry.document, rows));
+    this.#publish(entry, rows);
     this.#tellThatRoutesAreKnown();
 
     const moved = await this.#commitMoves(authority, entry, pass);
@@ -188,13 +189,15 @@ export class Controller {
   #plan(entry: PoolEntry, rows: PoolRows): Pass {
     const { world, gateways, health, notices, clock } = this.#parts;
     const now = clock.now();
+    const route = routeOf(entry.document);
+    const holder = routeHolder(entry, this.#parts.pools.list(), this.#routes);
     const snapshot = snapshotPool({
       document: entry.document,
       isDeleting: entry.isDeleting,
       blueprintHash: entry.blueprintHash,
       rows,
       world,
-      gateways: gateways.views(),
+      gateways: holder === undefined ? gateways.views() : withoutRoute(gateways.views(), rows),
       nodeView: nodeViews({ world, noticed: notices.findings(), now }),
       health: (instance, incarnation) => health.healthOf(instance, incarnation),
       ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
@@ -202,7 +205,25 @@ export class Controller {
       brake: brakeOf([...this.#passes.values()].map(({ snapshot }) => snapshot)),
       now,
     });
-    return { snapshot, plan: planPool(snapshot, now), at: now };
+    const pass = { snapshot, plan: planPool(snapshot, now), at: now };
+    return holder === undefined
+      ? pass
+      : withHolds(pass, [{ kind: "hold", subject: "", reason: reason("route_taken", { route, pool: holder }) }]);
+  }
+
+  #publish(entry: PoolEntry, rows: PoolRows): void {
+    const { pools, gateways } = this.#parts;
+    const membership = membershipOf(entry.document, rows);
+    const isTaken = routeHolder(entry, pools.list(), this.#routes) !== undefined;
+    const others = new Set(pools.list().flatMap(({ key, document }) => (key === entry.key ? [] : [routeOf(document)])));
+    const former = routesHolding(gateways.views(), rows).filter((route) => route !== membership.route && !others.has(route));
+    const routes = new Set([...(isTaken ? [] : [membership.route]), ...former]);
+    for (const route of routes) gateways.publish({ ...membership, route });
+    this.#routes.set(entry.key, routes);
+  }
+
+  #withdraw(pool: string): void {
+    for (const route of this.#routes.get(pool) ?? []) this.#parts.gateways.withdraw(route);
   }
 
   async #authority(pool: string): Promise<Authority> {
@@ -286,8 +307,7 @@ export class Controller {
 
   /** A pool whose document is gone without our finalizer is orphaned: nothing of it is touched, its traffic neither. */
   #forget(key: string): null {
-    const route = this.#routes.get(key);
-    if (route !== undefined && (this.#instances.get(key)?.size ?? 0) === 0) this.#parts.gateways.withdraw(route);
+    if ((this.#instances.get(key)?.size ?? 0) === 0) this.#withdraw(key);
     this.#parts.health.follow(this.#instances.get(key) ?? new Set(), []);
     this.#parts.writer.forget(key);
     for (const map of [this.#authorities, this.#passes, this.#instances, this.#routes, this.#entries]) map.delete(key);
@@ -296,7 +316,7 @@ export class Controller {
   }
 
   async #letGo(authority: Authority, entry: PoolEntry): Promise<void> {
-    this.#parts.gateways.withdraw(routeOf(entry.document));
+    this.#withdraw(entry.key);
     await this.#parts.store.release(authority);
     // Should the next line fail, the next pass claims the empty pool anew and comes here again.
     this.#authorities.delete(entry.key);

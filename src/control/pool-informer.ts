@@ -9,6 +9,8 @@ export interface PoolEntry {
   readonly uid: string;
   readonly resourceVersion: string;
   readonly generation: number;
+  /** RFC 3339, as the server wrote it. */
+  readonly createdAt: string;
   readonly isDeleting: boolean;
   readonly finalizers: readonly string[];
   readonly document: PoolDocument;
@@ -37,6 +39,7 @@ export function parsePool(object: KubeObject): Parsed<PoolEntry> {
       uid: metadata.uid,
       resourceVersion: metadata.resourceVersion,
       generation: metadata.generation ?? 1,
+      createdAt: metadata.creationTimestamp ?? "",
       isDeleting: metadata.deletionTimestamp !== undefined,
       finalizers: metadata.finalizers ?? [],
       document,

@@ -38,6 +38,7 @@ const HELD: readonly ReasonCode[] = [
   "deletion_refused",
   "store_unavailable",
   "spec_invalid",
+  "route_taken",
 ];
 
 export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus {

@@ -1,6 +1,7 @@
 /**
  * What the controller tells the gateway, and what the gateway tells back. One numbered generation per route, raised in the transaction that changes a
- * phase. Sent as one JSON object a line over `GET /gateway/v1/stream?replica=ID` (controller → gateway) and `POST /gateway/v1/reports`.
+ * phase. Sent as one JSON object a line over `GET /gateway/v1/stream?replica=ID` (controller → gateway) and `POST /gateway/v1/reports`. With
+ * `&predecessor=ID` a replica says whose place it takes: a process that its own parent saw end, so that nothing of it is waited for.
  */
 import { z } from "zod";
 import { EPOCH_PATTERN, type Epoch } from "../kernel/epoch.ts";
@@ -104,6 +105,8 @@ export const gatewayReportSchema = z.object({
   replica: z.string(),
   /** Rises by one with each report of a replica: an older one that arrives late is dropped. */
   sequence: z.int(),
+  /** The last one of a replica that ends in good order: nothing of it is in flight any more. */
+  leaving: z.boolean().optional(),
   routes: z.array(
     z.object({
       route: z.string(),

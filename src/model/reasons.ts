@@ -76,6 +76,7 @@ export const REASONS = {
   observer_new: "the controller is new or was away: no pool-wide decision before {until}",
   sealed_only: "only a sealed instance may be deleted",
   spec_invalid: "the pool's document is not valid: {problem}",
+  route_taken: "the route {route} is that of pool {pool}: nothing is admitted until this pool has another one",
 } as const;
 
 export type ReasonCode = keyof typeof REASONS;

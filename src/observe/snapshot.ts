@@ -110,8 +110,9 @@ function viewInstance(input: SnapshotInput, record: InstanceRecord): InstanceSna
     lost: lossOf(input, record, leads, health, newIncarnation),
     obligations: obligationsOf(input, record),
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
-    appliedEverywhere: record.admittedGeneration !== null && appliedBy(input, record.admittedGeneration) && passesEverywhere(input, record),
-    drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record.drainGeneration),
+    appliedEverywhere:
+      record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passesEverywhere(input, record),
+    drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record, record.drainGeneration),
     objectsGone: objectsGone(world, record, owned),
   };
 }
@@ -240,20 +241,21 @@ function reportsOf(input: SnapshotInput, record: InstanceRecord): readonly (Memb
 function obligationsOf(input: SnapshotInput, record: InstanceRecord): InstanceSnapshot["obligations"] {
   const talking = input.gateways.filter(({ silent }) => !silent);
   if (talking.some(({ report }) => report === null)) return null;
-  const reports = reportsOf(input, record);
-  return {
-    requests: reports.reduce((sum, report) => sum + (report?.requests ?? 0), 0),
-    sessions: reports.reduce((sum, report) => sum + (report?.sessions ?? 0), 0),
-  };
+  // Over all routes: a replica may still hold some under a former name.
+  const held = talking
+    .flatMap(({ report }) => report?.routes.flatMap(({ members }) => members) ?? [])
+    .filter(({ instance, incarnation }) => instance === record.id && incarnation === record.incarnation.number);
+  return { requests: held.reduce((sum, each) => sum + each.requests, 0), sessions: held.reduce((sum, each) => sum + each.sessions, 0) };
 }
 
-function appliedBy(input: SnapshotInput, generation: PoolRows["generation"]): boolean {
-  const route = routeOf(input.document);
+/** Its route, and every former name under which a replica still has the instance. */
+function appliedBy(input: SnapshotInput, record: InstanceRecord, generation: PoolRows["generation"]): boolean {
+  const own = routeOf(input.document);
   return input.gateways
     .filter(({ silent }) => !silent)
     .every(({ report }) => {
-      const applied = report?.routes.find((each) => each.route === route)?.applied;
-      return applied !== undefined && compareEpochs(applied, generation) >= 0;
+      const routes = report?.routes.filter(({ route, members }) => route === own || members.some(({ instance }) => instance === record.id));
+      return routes?.some(({ route }) => route === own) === true && routes.every(({ applied }) => compareEpochs(applied, generation) >= 0);
     });
 }
 

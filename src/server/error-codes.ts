@@ -15,6 +15,7 @@ const STATUS: Readonly<Record<string, number>> = {
   subject_not_found: 404,
   notice_source_unknown: 404,
   instance_leaving: 409,
+  route_taken: 409,
   not_our_cordon: 409,
   frozen: 409,
   stale_epoch: 409,

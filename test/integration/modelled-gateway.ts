@@ -19,7 +19,7 @@ export class ModelledGateway {
   readonly #clock: Clock;
   readonly #instances: ModelledInstances;
   readonly #routes = new Map<string, RouteMembership>();
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, Held & { readonly route: string | undefined }>();
   #controlPlane: ControlPlane | undefined;
   #sequence = 0;
   #timer: Timer | undefined;
@@ -42,9 +42,9 @@ export class ModelledGateway {
     this.#timer?.cancel();
   }
 
-  /** Requests and sessions that this replica holds at an instance from now on. */
-  hold(instance: string, held: Partial<Held>): void {
-    this.#held.set(instance, { requests: 0, sessions: 0, ...held });
+  /** Requests and sessions that this replica holds at an instance from now on; of one route only where that matters. */
+  hold(instance: string, held: Partial<Held>, route?: string): void {
+    this.#held.set(instance, { requests: 0, sessions: 0, ...held, route });
     void this.#report();
   }
 
@@ -85,15 +85,16 @@ export class ModelledGateway {
     const routes = [...this.#routes.values()].map(({ route, generation, members }) => ({
       route,
       applied: generation,
-      members: members.map((member) => this.#memberReport(member)),
+      members: members.map((member) => this.#memberReport(member, route)),
       counts: NO_COUNTS,
     }));
     const report: GatewayReport = { replica: this.id, sequence: ++this.#sequence, routes };
     await controlPlane.receiveReport(report);
   }
 
-  #memberReport({ instance, incarnation, host }: Member): GatewayReport["routes"][number]["members"][number] {
-    const { requests, sessions } = this.#held.get(instance) ?? { requests: 0, sessions: 0 };
+  #memberReport({ instance, incarnation, host }: Member, route: string): GatewayReport["routes"][number]["members"][number] {
+    const held = this.#held.get(instance);
+    const { requests, sessions } = held && (held.route ?? route) === route ? held : { requests: 0, sessions: 0 };
     const isPassing = this.#instances.answers(host);
     return {
       instance,
