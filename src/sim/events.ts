@@ -28,6 +28,7 @@ export type SimEvent =
   | { readonly type: "listed"; readonly process: string; readonly of: ResourceType; readonly items: readonly KubeObject[] }
   /** An instance did what a step asked for; a repetition that it only answered is none. */
   | { readonly type: "instance_performed"; readonly bootId: string; readonly call: string; readonly step: string }
+  | { readonly type: "instance_ended"; readonly podName: string; readonly obligations: number }
   /** A gateway replica sends a request to a process. */
   | {
       readonly type: "dispatched";

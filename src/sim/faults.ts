@@ -30,6 +30,12 @@ export type Fault =
   | { readonly kind: "gateway_restart"; readonly pick: number; readonly downMs: number }
   | { readonly kind: "mode_off"; readonly forMs: number }
   | { readonly kind: "resize"; readonly by: number; readonly forMs: number }
+  /** Events arrive later, in their order; calls are as quick as ever. */
+  | { readonly kind: "watch_lag"; readonly lagMs: number; readonly forMs: number }
+  /** Somebody deletes a pod, or the operator asks for a drain, or freezes the pool. */
+  | { readonly kind: "pod_deletion"; readonly pick: number }
+  | { readonly kind: "operator_drain"; readonly pick: number }
+  | { readonly kind: "freeze"; readonly forMs: number }
   | { readonly kind: "foreign_cordon"; readonly pick: number; readonly forMs: number };
 
 export type FaultKind = Fault["kind"];
@@ -81,6 +87,10 @@ const MAKERS: { readonly [K in FaultKind]: (random: Random) => Extract<Fault, { 
   gateway_restart: (random) => ({ kind: "gateway_restart", pick: random.next(), downMs: between(random, 100, 6_000) }),
   mode_off: (random) => ({ kind: "mode_off", forMs: between(random, 2_000, 30_000) }),
   resize: (random) => ({ kind: "resize", by: pick(random, [-1, 1, 2]), forMs: between(random, 2_000, 30_000) }),
+  watch_lag: (random) => ({ kind: "watch_lag", lagMs: between(random, 20, 3_000), forMs: between(random, 2_000, 20_000) }),
+  pod_deletion: (random) => ({ kind: "pod_deletion", pick: random.next() }),
+  operator_drain: (random) => ({ kind: "operator_drain", pick: random.next() }),
+  freeze: (random) => ({ kind: "freeze", forMs: between(random, 2_000, 30_000) }),
   foreign_cordon: (random) => ({ kind: "foreign_cordon", pick: random.next(), forMs: between(random, 2_000, 40_000) }),
 };
 

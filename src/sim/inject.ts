@@ -2,8 +2,8 @@
 import type { NodeSummary } from "../embedded/provisioner/provisioner.ts";
 import type { Instant } from "../kernel/clock.ts";
 import { isRetryable, RelevoError } from "../kernel/errors.ts";
-import { isNotFound } from "../kube/api.ts";
-import { NODE_CLAIMS, NODES, POOLS } from "../kube/resources.ts";
+import { isNotFound, type KubeObject } from "../kube/api.ts";
+import { NODE_CLAIMS, NODES, PODS, POOLS } from "../kube/resources.ts";
 import { spotInterruptionWarning } from "../notices/eventbridge/compose.ts";
 import type { Fault } from "./faults.ts";
 import type { InstanceProcess } from "./instances.ts";
@@ -123,6 +123,27 @@ export class Injector {
         this.#until(fault.forMs, () => void this.#patchPool({ size: { desired } }));
         return true;
       }
+      case "watch_lag":
+        this.#world.troubles.watchLagMs = fault.lagMs;
+        this.#until(fault.forMs, () => (this.#world.troubles.watchLagMs = 0));
+        return false;
+      case "pod_deletion": {
+        const { namespace, name, uid } = this.#pod(fault.pick).metadata;
+        await cluster.api.delete({ type: PODS, namespace, name }, { preconditions: { uid } });
+        return true;
+      }
+      case "operator_drain": {
+        const serving = this.#world.mirror.living().filter(({ phase }) => phase === "serving");
+        const instance = serving[Math.floor(fault.pick * serving.length)]?.id;
+        if (instance === undefined) return false;
+        await controllers.call((controlPlane) => controlPlane.drain({ instance, by: "an operator", why: "a test" }));
+        return true;
+      }
+      case "freeze": {
+        const until = clock.now() + fault.forMs;
+        await controllers.call((controlPlane) => controlPlane.freeze(POOL_KEY, { until, why: "a test", by: "an operator" }));
+        return true;
+      }
       case "foreign_cordon":
         return this.#cordon(this.#node(fault.pick).name, fault.forMs);
       default:
@@ -236,6 +257,13 @@ export class Injector {
       this.#world.runtime.setHealthy(process.containerId, true);
     });
     return true;
+  }
+
+  #pod(share: number): KubeObject {
+    const pods = this.#world.cluster.store.list(PODS).items;
+    const pod = pods[Math.floor(share * pods.length)];
+    if (pod === undefined) throw new RelevoError("no_pod", "there is no pod");
+    return pod;
   }
 
   #silence(share: number, forMs: number): boolean {

@@ -27,6 +27,7 @@ export interface Troubles {
   storeFailures: number;
   /** An instance call fails before its effect, or its reply is lost. */
   driverErrors: number;
+  watchLagMs: number;
   readonly took: (kind: string) => void;
 }
 
@@ -176,6 +177,10 @@ class SimulatedWatch implements AsyncIterable<WatchEvent> {
     const result = await iterator.next();
     const { broken } = { broken: this.#broken };
     if (result.done !== true) {
+      if (troubles.watchLagMs > 0) {
+        troubles.took("watch_lag");
+        await this.#options.clock.sleep(troubles.watchLagMs);
+      }
       observe({ type: "watch_line", process: process.name, of: this.#type, line: result.value });
       return result;
     }

@@ -2,7 +2,7 @@
  * One seed, from a cluster without a pool to a pool that came through: a phase with faults in which nothing may ever be violated, then healing, then the
  * liveness phase, in which the pool must become what it should be within a bound (I15, I16).
  */
-import { planFaults, type FaultKind } from "./faults.ts";
+import { planFaults, type FaultKind, type PlannedFault } from "./faults.ts";
 import { installGuards } from "./guards.ts";
 import { Injector } from "./inject.ts";
 import type { Checker } from "./invariants/checker.ts";
@@ -13,6 +13,8 @@ import { World, type WorldOptions } from "./world.ts";
 export interface SeedOptions extends Pick<WorldOptions, "compose" | "tamper"> {
   /** Only these kinds of faults; all when absent. */
   readonly kinds?: readonly FaultKind[];
+  /** Exactly these faults instead of drawn ones. */
+  readonly faults?: readonly PlannedFault[];
   /** How long faults are injected, virtual ms. */
   readonly faultsForMs?: number;
   /** The bound of the liveness phase, virtual ms. */
@@ -105,7 +107,7 @@ async function throughFaults(world: World, options: SeedOptions, violate: (id: s
   const faultsForMs = options.faultsForMs ?? FAULTS_FOR_MS;
   const injector = new Injector(world);
   world.client.start();
-  for (const { atMs, fault } of planFaults(seededRandom(seed, "faults"), faultsForMs, options.kinds)) {
+  for (const { atMs, fault } of options.faults ?? planFaults(seededRandom(seed, "faults"), faultsForMs, options.kinds)) {
     clock.after(atMs, () => injector.inject(fault));
   }
   await clock.advance(faultsForMs + 5_000);

@@ -116,7 +116,7 @@ export class World {
     this.store = store;
     this.faultCounts = new Map();
     const took = (kind: string): void => void this.faultCounts.set(kind, (this.faultCounts.get(kind) ?? 0) + 1);
-    this.troubles = { apiErrors: 0, lostReplies: 0, conflicts: 0, storeFailures: 0, driverErrors: 0, took };
+    this.troubles = { apiErrors: 0, lostReplies: 0, conflicts: 0, storeFailures: 0, driverErrors: 0, watchLagMs: 0, took };
     const truth = this.#truth();
     this.#observe = (event) => {
       observe(event, this.mirror, truth);

@@ -1,3 +1,5 @@
+import type { KubeObject } from "../../kube/api.ts";
+import { POOLS } from "../../kube/resources.ts";
 import type { Checker } from "./checker.ts";
 
 /** Watches: commits that begin a drain. The decision was made a moment ago: the best of what could be seen since counts. */
@@ -5,28 +7,34 @@ const DECIDED_WITHIN_MS = 1_000;
 
 export function voluntaryDrainHasASpare(): Checker {
   const seen: { readonly at: number; readonly spare: number }[] = [];
+  /** As the controller has heard it. */
+  let desired = 0;
   return {
     id: "I5",
     rule: "a voluntary drain implies more serving than desired at decision time",
-    watches: ["rows_read", "committed"],
+    watches: ["listed", "watch_line", "rows_read", "committed"],
     on(event, { mirror, truth, violate }) {
       const now = truth.now();
+      if (event.type === "listed" && event.of.plural === POOLS.plural) for (const item of event.items) desired = desiredOf(item);
+      if (event.type === "watch_line" && event.of.plural === POOLS.plural && "object" in event.line) desired = desiredOf(event.line.object);
       if (event.type === "rows_read") {
         const serving = event.rows.instances.filter(({ phase }) => phase === "serving").length;
-        const desired = truth.pool()?.spec.size.desired ?? 0;
         seen.push({ at: now, spare: serving - desired });
         while (seen[0] !== undefined && seen[0].at < now - DECIDED_WITHIN_MS) seen.shift();
-        return;
       }
       if (event.type !== "committed") return;
       for (const change of event.changes) {
         if (change.kind !== "move_instance" || change.to !== "draining" || change.set?.drainLoss !== "voluntary") continue;
         if (mirror.get(change.instance)?.phase !== "serving") continue;
-        const best = Math.max(...seen.map(({ spare }) => spare), mirror.serving() - (truth.pool()?.spec.size.desired ?? 0));
-        if (best <= 0) violate(`${change.instance} drains voluntarily while ${mirror.serving()} serve`);
+        const best = Math.max(...seen.map(({ spare }) => spare), mirror.serving() - desired);
+        if (best <= 0) violate(`${change.instance} drains voluntarily while ${mirror.serving()} serve and ${desired} are desired`);
       }
     },
   };
+}
+
+function desiredOf(pool: KubeObject): number {
+  return (pool["spec"] as { readonly size?: { readonly desired?: number } } | undefined)?.size?.desired ?? 0;
 }
 
 /** Watches: commits that seal. What the gateways hold and what runs at the instance is looked up. */
@@ -45,6 +53,25 @@ export function confirmedSealIsEmpty(): Checker {
             violate(`${change.instance} is sealed while ${replica} holds ${requests} requests and ${sessions} sessions`);
         }
       }
+    },
+  };
+}
+
+/** Watches: ends of processes. One that Relevo ends has nothing left when its drain was confirmed. */
+export function noObligationIsLostByADelete(): Checker {
+  const confirmed = new Set<string>();
+  return {
+    id: "D19",
+    rule: "a process that ends because its instance was deleted after a confirmed seal holds nothing",
+    watches: ["committed", "instance_ended"],
+    on(event, { violate }) {
+      if (event.type === "committed") {
+        for (const change of event.changes)
+          if (change.kind === "move_instance" && change.set?.seal === "confirmed") confirmed.add(change.instance);
+      }
+      if (event.type !== "instance_ended" || event.obligations === 0) return;
+      const instance = [...confirmed].find((id) => event.podName.startsWith(`${id}-`));
+      if (instance !== undefined) violate(`${event.podName} ends with ${event.obligations} obligations after a confirmed seal`);
     },
   };
 }

@@ -26,7 +26,7 @@ export function flagOffMeansNoMutation(): Checker {
       const flag = heard.get(current);
       if (event.type !== "committed" || flag?.mode !== "Off" || now - flag.since < UNDER_WAY_MS) return;
       for (const change of event.changes) {
-        if (change.kind === "record_evidence" && change.evidence.loss !== "forced")
+        if (change.kind === "record_evidence" && change.evidence.loss !== "forced" && change.evidence.reason !== "operator_drain")
           violate(`evidence ${change.evidence.reason} is recorded`);
         if (change.kind === "record_step" && /^(cordon_node|protect_pod)\//.test(change.step.kind))
           violate(`${change.step.id} is recorded`);

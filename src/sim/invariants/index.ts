@@ -3,7 +3,7 @@ import { onlyTheCurrentEpochCommits } from "./authority.ts";
 import { candidateFailuresAreBounded, inventoriesAreFew, sizeIsBounded } from "./bounds.ts";
 import type { Checker } from "./checker.ts";
 import { cordonIsProven, foreignCordonsStay, onlyOwnObjectsAreTouched } from "./cluster-writes.ts";
-import { confirmedSealIsEmpty, voluntaryDrainHasASpare } from "./drains.ts";
+import { confirmedSealIsEmpty, noObligationIsLostByADelete, voluntaryDrainHasASpare } from "./drains.ts";
 import { evidenceIsImmutable } from "./evidence.ts";
 import { nothingUnexpectedIsThrown } from "./faults.ts";
 import { flagOffMeansNoMutation } from "./flag.ts";
@@ -16,6 +16,7 @@ export function allCheckers(): readonly Checker[] {
     onlyTheCurrentEpochCommits(),
     voluntaryDrainHasASpare(),
     confirmedSealIsEmpty(),
+    noObligationIsLostByADelete(),
     cordonIsProven(),
     foreignCordonsStay(),
     onlyOwnObjectsAreTouched(),
