@@ -44,6 +44,7 @@ export interface ControllerCommandOptions extends GlobalOptions {
 
 export interface GatewayCommandOptions extends GlobalOptions {
   readonly controller: string;
+  readonly predecessor?: string;
   readonly keyFile: string;
   readonly host: string;
   readonly port: number;

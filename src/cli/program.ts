@@ -217,6 +217,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .description("the data plane; holds a stream to the controller")
     .requiredOption("--controller <url>", "the controller's API")
     .requiredOption("--key-file <file>", "signs the tokens of sessions; the same for all replicas")
+    .option("--predecessor <replica>", "the replica that ran in this place and has ended: no seal waits for it")
     .option("--host <address>", "where it listens", "127.0.0.1")
     .option("--port <port>", "0 lets the system choose", port, 8080)
     .option("--admin-port <port>", "of /metrics, on loopback; 0 lets the system choose", port, 0)

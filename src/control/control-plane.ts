@@ -78,13 +78,13 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     unfreeze: (pool) => setFreeze(parts, pool, null),
     receiveNotice: (notice) => notices.receive(notice.source, notice.body),
     subscribe: (listener) => journal.subscribe(listener),
-    connectGateway: async (replica, send) => {
-      const close = await gateways.join(replica, send);
+    connectGateway: async (replica, send, predecessor) => {
+      const close = await gateways.join(replica, send, predecessor);
       journal.tell({ at: parts.clock.now(), kind: "gateway", pool: null, subject: replica, code: "registered", from: null, reason: null });
       return { close };
     },
     receiveReport: async (report: GatewayReport) => {
-      if (gateways.take(report)) return;
+      if (gateways.take(report)) return report.leaving ? gateways.leave(report.replica) : undefined;
       throw new RelevoError("replica_unknown", `gateway replica ${report.replica} is not registered`, {
         class: "conflict",
         todo: "open its stream first",

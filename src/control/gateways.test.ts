@@ -135,6 +135,15 @@ describe("who a seal waits for", () => {
     expect(await store.listGateways()).toEqual([]);
   });
 
+  test("a replica that takes the place of one that ended is not kept waiting for it", async () => {
+    const { registry, store } = await rig();
+    await registry.join("gw-1", listener().send);
+    await registry.join("gw-2", listener().send, "gw-1");
+    await registry.join("gw-2", listener().send, "gw-1"); // its stream broke and is opened again
+    expect((await store.listGateways()).map(({ id }) => id)).toEqual(["gw-2"]);
+    expect(registry.views()).toMatchObject([{ replica: "gw-2", report: null }]);
+  });
+
   test("a report of an unknown replica is refused, and one that arrives late changes nothing", async () => {
     const { registry } = await rig();
     expect(registry.take(report("gw-1", 1))).toBe(false);

@@ -63,9 +63,13 @@ export class GatewayRegistry {
     this.#replicas.clear();
   }
 
-  /** Opens the stream to a replica: the first line holds all routes. Returns what to call when the stream ends. */
-  async join(id: string, send: (line: ControllerLine) => boolean): Promise<() => void> {
+  /**
+   * Opens the stream to a replica: the first line holds all routes. Returns what to call when the stream ends. The predecessor's process has ended: nothing of
+   * it can be in flight.
+   */
+  async join(id: string, send: (line: ControllerLine) => boolean, predecessor?: string): Promise<() => void> {
     await this.#store.registerGateway(id, this.#clock.now());
+    if (predecessor !== undefined && predecessor !== id) await this.leave(predecessor);
     const replica: Replica = { id, lastSeen: this.#clock.now(), report: this.#replicas.get(id)?.report ?? null, send, wasSilent: false };
     this.#replicas.set(id, replica);
     send(this.#allRoutes());

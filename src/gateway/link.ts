@@ -15,6 +15,8 @@ export interface LinkOptions {
   readonly controllerUrl: string;
   readonly token: string | undefined;
   readonly replica: string;
+  /** The replica in whose place this one was started, once that had ended. */
+  readonly predecessor: string | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: GatewayLog;
@@ -74,7 +76,8 @@ export class ControllerLink {
   }
 
   async #readStream(): Promise<void> {
-    const { controllerUrl, replica, clock } = this.#options;
+    const { controllerUrl, replica, predecessor, clock } = this.#options;
+    const query = new URLSearchParams({ replica, ...(predecessor === undefined ? {} : { predecessor }) });
     // Silence for this long means a dead connection, also one whose other end vanished without a word.
     const quiet = new AbortController();
     let silenceMs: number = LIMITS.connectControllerMs;
@@ -84,7 +87,7 @@ export class ControllerLink {
       timer = clock.after(silenceMs, () => quiet.abort(new Error("the controller was silent for too long")));
     };
     try {
-      const answer = await request(`${controllerUrl}/gateway/v1/stream?replica=${encodeURIComponent(replica)}`, {
+      const answer = await request(`${controllerUrl}/gateway/v1/stream?${query}`, {
         headers: this.#headers,
         signal: AbortSignal.any([this.#stopped.signal, quiet.signal]),
         headersTimeout: 0,

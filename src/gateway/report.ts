@@ -3,10 +3,11 @@ import type { GatewayReport } from "../model/membership.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Membership } from "./membership.ts";
 
-export function reportOf(replica: string, sequence: number, membership: Membership, ledger: Ledger): GatewayReport {
+export function reportOf(replica: string, sequence: number, membership: Membership, ledger: Ledger, leaving = false): GatewayReport {
   return {
     replica,
     sequence,
+    ...(leaving ? { leaving } : {}),
     routes: [...membership.routes.values()].map((route) => ({
       route: route.route,
       applied: route.generation,

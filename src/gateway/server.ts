@@ -18,6 +18,8 @@ export interface GatewayOptions {
   readonly port: number;
   /** `http://host:port`; null for a gateway that is told its membership by `apply` only. */
   readonly controllerUrl: string | null;
+  /** The replica in whose place this one was started, once that had ended: its parent knows. */
+  readonly predecessor?: string | undefined;
   /** Bearer token for the controller. */
   readonly token?: string | undefined;
   /** Shared by all replicas; the first signs, all verify. */
@@ -50,6 +52,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const core = new GatewayCore({ clock, ids, log, tokens: new Tokens(options.tokenKeys) });
   const checks = new HealthChecks(core, httpHealthCheck(clock));
   let sequence = 0;
+  let isLeaving = false;
   const link =
     options.controllerUrl === null
       ? null
@@ -57,11 +60,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
           controllerUrl: options.controllerUrl,
           token: options.token,
           replica,
+          predecessor: options.predecessor,
           clock,
           random,
           log,
           line: (line) => core.applyLine(line),
-          report: (next) => reportOf(replica, next, core.membership, core.ledger),
+          report: (next) => reportOf(replica, next, core.membership, core.ledger, isLeaving),
         });
   core.listen({
     memberAdded: (member) => checks.add(member),
@@ -89,6 +93,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     async close({ graceMs = 0 } = {}) {
       core.stopping = true;
       await fronts.close(graceMs);
+      isLeaving = true;
       await link?.sendReport();
       link?.stop();
       checks.stop();

@@ -51,9 +51,9 @@ export interface ControlPlane {
 
   /**
    * A gateway replica opened its stream: it is registered, and `send` gets all routes at once, later those that changed. Another stream of the same replica
-   * replaces this one. `send` returns false when the stream is over.
+   * replaces this one. `send` returns false when the stream is over. Nothing of `predecessor` is waited for any more: its process has ended.
    */
-  connectGateway(replica: string, send: (line: ControllerLine) => boolean): Promise<GatewayLink>;
+  connectGateway(replica: string, send: (line: ControllerLine) => boolean, predecessor?: string): Promise<GatewayLink>;
   receiveReport(report: GatewayReport): Promise<void>;
 
   readiness(): Promise<Readiness>;

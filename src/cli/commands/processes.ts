@@ -24,6 +24,7 @@ export async function gateway(context: CliContext, options: GatewayCommandOption
   const { runGateway } = await import("../processes/gateway-process.ts");
   await runGateway({
     controllerUrl: options.controller,
+    predecessor: options.predecessor,
     host: options.host,
     port: options.port,
     adminPort: options.adminPort,

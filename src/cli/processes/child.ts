@@ -4,15 +4,16 @@ import { flushCompileCache } from "node:module";
 /** Sent over IPC once a child can be used. */
 export interface ReadyMessage {
   readonly type: "ready";
-  readonly urls: Readonly<Record<string, string>>;
+  /** Its addresses by name, and whatever else its next life must know. */
+  readonly facts: Readonly<Record<string, string>>;
 }
 
 export function isReadyMessage(message: unknown): message is ReadyMessage {
-  return typeof message === "object" && message !== null && "type" in message && message.type === "ready" && "urls" in message;
+  return typeof message === "object" && message !== null && "type" in message && message.type === "ready" && "facts" in message;
 }
 
-export function tellReady(urls: Readonly<Record<string, string>>): void {
-  const message: ReadyMessage = { type: "ready", urls };
+export function tellReady(facts: Readonly<Record<string, string>>): void {
+  const message: ReadyMessage = { type: "ready", facts };
   process.send?.(message);
   // A process that ends by a signal would not write its cache: the next start would be slow again.
   flushCompileCache();

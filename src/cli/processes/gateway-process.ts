@@ -13,6 +13,8 @@ export interface GatewayProcessOptions {
   readonly port: number;
   /** Of `/metrics`, always on loopback; 0 lets the system choose. */
   readonly adminPort: number;
+  /** The replica that ran in this place before and has ended. */
+  readonly predecessor?: string | undefined;
   readonly token?: string | undefined;
   readonly tokenKeys: readonly TokenKey[];
   /** How long requests in flight may go on after the process was asked to end. */
@@ -27,6 +29,7 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
     host: options.host,
     port: options.port,
     controllerUrl: options.controllerUrl,
+    predecessor: options.predecessor,
     token: options.token,
     tokenKeys: options.tokenKeys,
     clock: systemClock,
@@ -45,7 +48,7 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
       resolve(typeof address === "object" && address !== null ? address.port : options.adminPort);
     });
   });
-  tellReady({ gateway: gateway.url, metrics: `http://127.0.0.1:${adminPort}/metrics` });
+  tellReady({ gateway: gateway.url, replica: gateway.replica, metrics: `http://127.0.0.1:${adminPort}/metrics` });
 
   await untilAskedToEnd();
   await gateway.close({ graceMs: options.graceMs });

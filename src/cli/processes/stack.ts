@@ -72,6 +72,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       "gateway",
       ...["--controller", controllerUrl, "--key-file", join(dir, "gateway.key")],
       ...["--port", portOf(known.gateway, ports.gateway), "--admin-port", portOf(known.metrics, 0)],
+      // The supervisor has seen it end: no seal need wait for it.
+      ...(known.replica === undefined ? [] : ["--predecessor", known.replica]),
     ]);
     const stack: Stack = {
       controllerUrl,

@@ -72,7 +72,7 @@ class Child {
   readonly spec: ChildSpec;
   readonly #options: SupervisorOptions;
   #process: ChildProcess | undefined;
-  #urls: Readonly<Record<string, string>> = {};
+  #facts: Readonly<Record<string, string>> = {};
   #pauseMs = FIRST_PAUSE_MS;
   #isStopping = false;
   #waiters: (() => void)[] = [];
@@ -90,7 +90,7 @@ class Child {
     return new Promise((resolve, reject) => {
       const logFile = join(this.#options.logDir, `${this.spec.name}.log`);
       const log = openSync(logFile, "a");
-      const child = spawn(process.execPath, [...process.execArgv, ...STEADY_MEMORY, MAIN, ...this.spec.args(this.#urls)], {
+      const child = spawn(process.execPath, [...process.execArgv, ...STEADY_MEMORY, MAIN, ...this.spec.args(this.#facts)], {
         stdio: ["ignore", log, log, "ipc"],
         env: { ...process.env, ...this.spec.env },
       });
@@ -101,14 +101,14 @@ class Child {
       child.on("message", (message) => {
         if (!isReadyMessage(message)) return;
         isReady = true;
-        this.#urls = message.urls;
-        resolve(message.urls);
+        this.#facts = message.facts;
+        resolve(message.facts);
         for (const waiter of this.#waiters.splice(0)) waiter();
       });
       child.once("error", reject);
       child.once("exit", (code, signal) => {
         const how = signal ?? `exit code ${code}`;
-        if (!isReady && Object.keys(this.#urls).length === 0) {
+        if (!isReady && Object.keys(this.#facts).length === 0) {
           reject(
             new RelevoError("process_did_not_start", `the process ${this.spec.name} ended before it was ready`, {
               found: how,

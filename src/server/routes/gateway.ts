@@ -21,7 +21,12 @@ export const gatewayRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { 
 
   app.get(
     "/gateway/v1/stream",
-    { schema: { summary: "Membership of all routes, then what changes, as JSON lines", querystring: z.object({ replica }) } },
+    {
+      schema: {
+        summary: "Membership of all routes, then what changes, as JSON lines",
+        querystring: z.object({ replica, predecessor: replica.optional() }),
+      },
+    },
     async ({ query }, reply) => {
       const id = query.replica;
       const former = streams.get(id);
@@ -37,7 +42,7 @@ export const gatewayRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { 
       });
       streams.set(id, stream);
       try {
-        link = await controlPlane.connectGateway(id, (line) => stream.send(line));
+        link = await controlPlane.connectGateway(id, (line) => stream.send(line), query.predecessor);
       } catch (error) {
         if (streams.get(id) === stream) streams.delete(id);
         throw error;
