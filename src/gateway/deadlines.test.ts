@@ -22,6 +22,22 @@ test("each limit falls due after the same length, in the order of its start", ()
   expect(clock.timers).toBe(0);
 });
 
+test("a limit that is started anew when it falls due makes no other one late", () => {
+  const clock = virtualClock();
+  const deadlines = new Deadlines(clock, 100);
+  const expired: string[] = [];
+  const again = new Limit(() => {
+    expired.push(`again at ${clock.monotonic()}`);
+    if (expired.length < 3) deadlines.start(again);
+  });
+  deadlines.start(again);
+  clock.advance(30);
+  deadlines.start(new Limit(() => expired.push(`other at ${clock.monotonic()}`)));
+  clock.advance(500);
+  expect(expired).toEqual(["again at 100", "other at 130", "again at 200"]);
+  expect(clock.timers).toBe(0);
+});
+
 test("many limits share one timer", () => {
   const clock = virtualClock();
   const deadlines = new Deadlines(clock, 100);

@@ -28,6 +28,8 @@ export class Deadlines {
   #first: Limit | null = null;
   #last: Limit | null = null;
   #timer: Timer | null = null;
+  /** While limits are told that they fell due: what they start anew must not set the timer, or it would be too late for those that wait already. */
+  #isExpiring = false;
 
   constructor(clock: Clock, lengthMs: number) {
     this.#clock = clock;
@@ -48,7 +50,7 @@ export class Deadlines {
     if (this.#last === null) this.#first = limit;
     else this.#last.next = limit;
     this.#last = limit;
-    if (this.#timer === null) this.#arm(this.lengthMs);
+    if (this.#timer === null && !this.#isExpiring) this.#arm(this.lengthMs);
   }
 
   remove(limit: Limit): void {
@@ -72,11 +74,16 @@ export class Deadlines {
 
   #expire(): void {
     const now = this.#clock.monotonic();
-    while (this.#first !== null && this.#first.dueAt <= now) {
-      const limit = this.#first;
-      this.remove(limit);
-      limit.expired();
+    this.#isExpiring = true;
+    try {
+      while (this.#first !== null && this.#first.dueAt <= now) {
+        const limit = this.#first;
+        this.remove(limit);
+        limit.expired();
+      }
+    } finally {
+      this.#isExpiring = false;
+      if (this.#first !== null) this.#arm(this.#first.dueAt - now);
     }
-    if (this.#first !== null && this.#timer === null) this.#arm(this.#first.dueAt - now);
   }
 }
