@@ -20,6 +20,7 @@ export async function up(context: CliContext, options: UpCommandOptions): Promis
     spotLeadMs: options.spotLead,
     ports: { gateway: options.port, controller: options.controllerPort, cluster: options.clusterPort, admin: options.adminPort },
     logLevel: options.logLevel,
+    token: context.env.RELEVO_TOKEN ?? null,
     clock: context.clock,
     onDeath: (name, how) => context.err(`relevo: the process ${name} ended (${how}) and is started again\n`),
     onReady: (name) => context.err(dim(`${name} is up\n`)),

@@ -75,6 +75,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       spotLeadMs: options.spotLeadMs,
       ports: { gateway: 0, controller: 0, cluster: 0, admin: 0 },
       logLevel: options.logLevel,
+      token: null,
       clock,
       onDeath: options.onDeath,
     });

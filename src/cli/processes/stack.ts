@@ -20,6 +20,8 @@ export interface StackOptions {
   /** 0 lets the system choose. */
   readonly ports: { readonly gateway: number; readonly controller: number; readonly cluster: number; readonly admin: number };
   readonly logLevel: string;
+  /** What the controller's API demands; null: none, which only loopback may. */
+  readonly token: string | null;
   readonly clock: Clock;
   readonly onDeath: (name: string, how: string) => void;
   /** Told as each process is up. */
@@ -43,12 +45,13 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   mkdirSync(dir, { recursive: true });
   const webhookSecret = secretIn(join(dir, "webhook.secret"));
   secretIn(join(dir, "gateway.key"));
-  const supervisor = new Supervisor({ clock, logDir: join(dir, "logs"), onDeath: options.onDeath });
+  let onRestart: () => void = () => undefined;
+  const supervisor = new Supervisor({ clock, logDir: join(dir, "logs"), onDeath: options.onDeath, onReady: () => onRestart() });
   const begin = async (name: string, args: (known: Readonly<Record<string, string>>) => readonly string[]) => {
     const urls = await supervisor.start({
       name,
       args: (known) => [...args(known), "--log-level", logLevel],
-      env: { NODE_COMPILE_CACHE: join(dir, "compile-cache") },
+      env: { NODE_COMPILE_CACHE: join(dir, "compile-cache"), RELEVO_TOKEN: options.token ?? undefined },
     });
     options.onReady?.(name, urls);
     return urls;
@@ -85,25 +88,29 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       webhookSecret,
       supervisor,
       stop: async () => {
+        onRestart = () => undefined;
         removeRunFile(cwd);
         await supervisor.stop();
       },
     };
-    writeRunFile(cwd, {
-      controllerUrl,
-      token: null,
-      webhookSecret,
-      gatewayUrl: stack.gatewayUrl,
-      clusterUrl: stack.clusterUrl,
-      adminUrl: stack.adminUrl,
-      kubeconfig,
-      pids: {
-        up: process.pid,
-        controller: supervisor.pidOf("controller") ?? 0,
-        gateway: supervisor.pidOf("gateway") ?? 0,
-        cluster: supervisor.pidOf("cluster") ?? null,
-      },
-    });
+    const tell = () =>
+      writeRunFile(cwd, {
+        controllerUrl,
+        token: options.token,
+        webhookSecret,
+        gatewayUrl: stack.gatewayUrl,
+        clusterUrl: stack.clusterUrl,
+        adminUrl: stack.adminUrl,
+        kubeconfig,
+        pids: {
+          up: process.pid,
+          controller: supervisor.pidOf("controller") ?? 0,
+          gateway: supervisor.pidOf("gateway") ?? 0,
+          cluster: supervisor.pidOf("cluster") ?? null,
+        },
+      });
+    tell();
+    onRestart = tell;
     return stack;
   } catch (error) {
     await supervisor.stop();

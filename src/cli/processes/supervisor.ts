@@ -20,13 +20,16 @@ export interface ChildSpec {
   readonly name: string;
   /** The command's arguments; `known` are the addresses that it had before, so that it gets them again. */
   readonly args: (known: Readonly<Record<string, string>>) => readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
+  /** On top of ours; undefined takes a variable away. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 export interface SupervisorOptions {
   readonly clock: Clock;
   /** Holds a log file a process. */
   readonly logDir: string;
+  /** Told each time that a process is ready, after its restarts too. */
+  readonly onReady?: (name: string, facts: Readonly<Record<string, string>>) => void;
   /** Told when a process ended that was not asked to. */
   readonly onDeath?: (name: string, how: string) => void;
 }
@@ -102,6 +105,7 @@ class Child {
         if (!isReadyMessage(message)) return;
         isReady = true;
         this.#facts = message.facts;
+        this.#options.onReady?.(this.spec.name, message.facts);
         resolve(message.facts);
         for (const waiter of this.#waiters.splice(0)) waiter();
       });
