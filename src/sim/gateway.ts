@@ -50,6 +50,8 @@ export interface Ask {
 }
 
 const NETWORK_MS = 1;
+/** Of what was lost on the way. */
+const RESEND_MS = 200;
 const CHECK_MS = [1, 6] as const;
 
 export class GatewayReplica {
@@ -300,14 +302,12 @@ export class GatewayReplica {
       this.#stream += 1;
       this.#clock.after(integerBetween(this.#options.random, LIMITS.reconnectMinMs, LIMITS.reconnectMaxMs), () => void this.#connect());
     };
+    const inbox: ControllerLine[] = [];
     const line = (value: ControllerLine): boolean => {
       // What goes over the wire is what the schema says.
       const parsed = controllerLineSchema.parse(JSON.parse(JSON.stringify(value)));
-      this.#clock.after(NETWORK_MS, () => {
-        if (stream !== this.#stream || this.isCutOff) return;
-        this.#heardAt = this.#clock.monotonic();
-        this.#step({ type: "line", at: this.#clock.monotonic(), line: parsed });
-      });
+      inbox.push(parsed);
+      this.#clock.after(NETWORK_MS, () => this.#receive(stream, inbox));
       return stream === this.#stream;
     };
     try {
@@ -317,6 +317,17 @@ export class GatewayReplica {
     } catch {
       again();
     }
+  }
+
+  /** What was sent while nothing went through arrives when something does again, in its order, unless the stream was given up. */
+  #receive(stream: number, inbox: ControllerLine[]): void {
+    if (stream !== this.#stream || inbox.length === 0) return;
+    if (this.isCutOff) {
+      this.#clock.after(RESEND_MS, () => this.#receive(stream, inbox));
+      return;
+    }
+    this.#heardAt = this.#clock.monotonic();
+    for (const line of inbox.splice(0)) this.#step({ type: "line", at: this.#clock.monotonic(), line });
   }
 
   #watchSilence(stream: number, again: () => void): void {
