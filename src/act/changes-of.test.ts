@@ -81,7 +81,9 @@ test("a seal counts the instance in its class of loss, with the obligations that
 test.each(["validating", "admitted", "serving"] as const)("a new process of an instance that is %s is prepared anew (D13)", (phase) => {
   const incarnation = { ...INCARNATION, number: 2 };
 
-  expect(changes({ kind: "renew_incarnation", instance: INSTANCE, after: 1, incarnation, phase, reason: WHY })).toEqual([
+  expect(
+    changes({ kind: "renew_incarnation", instance: INSTANCE, after: 1, incarnation, phase, lostObligations: null, reason: WHY }),
+  ).toEqual([
     { kind: "renew_incarnation", instance: INSTANCE, after: 1, incarnation },
     { kind: "move_instance", instance: INSTANCE, from: phase, to: "preparing" },
   ]);
@@ -90,8 +92,20 @@ test.each(["validating", "admitted", "serving"] as const)("a new process of an i
 test.each(["creating", "preparing", "draining"] as const)("a new process of an instance that is %s changes no phase", (phase) => {
   const incarnation = { ...INCARNATION, number: 2 };
 
-  expect(changes({ kind: "renew_incarnation", instance: INSTANCE, after: 1, incarnation, phase, reason: WHY })).toEqual([
+  expect(
+    changes({ kind: "renew_incarnation", instance: INSTANCE, after: 1, incarnation, phase, lostObligations: null, reason: WHY }),
+  ).toEqual([{ kind: "renew_incarnation", instance: INSTANCE, after: 1, incarnation }]);
+});
+
+test("what was tied to the former process of one that took traffic is counted in the same commit (D18)", () => {
+  const incarnation = { ...INCARNATION, number: 2 };
+
+  expect(
+    changes({ kind: "renew_incarnation", instance: INSTANCE, after: 1, incarnation, phase: "serving", lostObligations: 3, reason: WHY }),
+  ).toEqual([
     { kind: "renew_incarnation", instance: INSTANCE, after: 1, incarnation },
+    { kind: "move_instance", instance: INSTANCE, from: "serving", to: "preparing" },
+    { kind: "count_loss", instance: INSTANCE, loss: "forced", obligations: 3, seal: "forced" },
   ]);
 });
 

@@ -52,9 +52,11 @@ function moveInstance(move: Extract<Move, { kind: "move" }>, snapshot: PoolSnaps
 
 /** What took traffic, or was about to, is prepared anew; what is made or leaving only learns which process it is. */
 function renewIncarnation(move: Extract<Move, { kind: "renew_incarnation" }>): readonly Change[] {
-  const { instance, after, incarnation, phase } = move;
+  const { instance, after, incarnation, phase, lostObligations } = move;
   const renewed: Change = { kind: "renew_incarnation", instance, after, incarnation };
+  const lost: readonly Change[] =
+    lostObligations === null ? [] : [{ kind: "count_loss", instance, loss: "forced", obligations: lostObligations, seal: "forced" }];
   return mayMove(phase, "preparing") && phase !== "creating"
-    ? [renewed, { kind: "move_instance", instance, from: phase, to: "preparing" }]
-    : [renewed];
+    ? [renewed, { kind: "move_instance", instance, from: phase, to: "preparing" }, ...lost]
+    : [renewed, ...lost];
 }

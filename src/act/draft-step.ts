@@ -121,7 +121,8 @@ function admitPayload(effect: Extract<Effect, { kind: "admit_instance" }>, seen:
   if (record.phase !== "validating" && record.phase !== "standby") throw notPossible(effect, `its phase is ${record.phase}`);
   const { nodeName, nodeUid } = record.incarnation;
   // Only the first process of an instance that nothing is held against is a candidate: another one comes back to where it stood, for as long as it may.
-  const isCandidate = effect.incarnation === 1 && seen.evidence.length === 0;
+  // Without mode Act nothing that is seen of nodes stands in its way (D1).
+  const isCandidate = effect.incarnation === 1 && seen.evidence.length === 0 && snapshot.spec.disruption.mode === "Act";
   return {
     instance: record.id,
     incarnation: effect.incarnation,

@@ -66,6 +66,8 @@ export type Move =
       readonly after: number;
       readonly incarnation: Incarnation;
       readonly phase: Phase;
+      /** What was tied to the former process of one that took traffic; null when it took none. */
+      readonly lostObligations: number | null;
       readonly reason: Reason;
     }
   | {

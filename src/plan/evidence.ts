@@ -4,6 +4,7 @@
  * 1. One row per instance and class of loss, for ever: a class that is recorded is not looked at again (I3).
  * 2. Within a class the finding is chosen by the registry's order of reasons, then by node UID: the order in which nodes are seen has no meaning (I17).
  * 3. Evidence needs only the one node that proves it: an incomplete inventory, an unrelated cordon or an error elsewhere does not take it away (D9).
+ *    A pod that only bears our label proves nothing: its owners must lead to the instance by UID (D2).
  * 4. With `disruption.mode` Off nothing that is seen of nodes is recorded (D1, I26). A process that is lost is recorded all the same: repairs are no
  *    disruption (D12).
  */
@@ -37,7 +38,7 @@ export function planEvidence(pool: PoolSnapshot, now: Instant, draft: Draft): vo
 function lossOfNode(pool: PoolSnapshot, instance: InstanceSnapshot, loss: Loss): EvidenceDraft | undefined {
   if (pool.spec.disruption.mode === "Off") return undefined;
   const candidates = instance.pods.flatMap((pod) =>
-    pod.node
+    pod.node && pod.owned
       ? pod.node.findings.filter((finding) => finding.loss === loss).map((finding) => ({ pod, node: pod.node as NodeSnapshot, finding }))
       : [],
   );

@@ -8,11 +8,14 @@
  */
 import type { Instant } from "../kernel/clock.ts";
 import { formatDuration } from "../kernel/units.ts";
-import { isLeaving } from "../model/phase.ts";
+import { isLeaving, isRouted } from "../model/phase.ts";
 import { reason, type Reason } from "../model/reasons.ts";
 import type { Draft } from "./draft.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { deadlineOf, describeEvidence, gravestEvidence, idOf, openStep, servingOf, unsafety } from "./view.ts";
+
+/** A node is often seen before its NodeClaim names it: that is convergence (D8), for so long. */
+const OWNER_KNOWN_WITHIN_MS = 10_000;
 
 export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
   const { phase } = instance.record;
@@ -83,7 +86,7 @@ function holdForStep(pool: PoolSnapshot, instance: InstanceSnapshot, kind: strin
 }
 
 function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, draft)) return;
+  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft)) return;
   const scheduled = instance.pods.filter((pod) => pod.scheduledAt !== null);
   if (instance.pods.length < instance.podsWanted || scheduled.length < instance.pods.length)
     return draft.hold(idOf(instance), reason("waiting_for_schedule"));
@@ -97,7 +100,7 @@ function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, d
 }
 
 function validate(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, draft)) return;
+  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft)) return;
   // Also while its admission is being tried: one that never answers must not stay a candidate for ever.
   if (failedByTime(pool, instance, instance.record.phaseSince, now, draft)) return;
   if (openStep(pool, idOf(instance), "admit_instance")) return holdForStep(pool, instance, "admit_instance", draft);
@@ -112,28 +115,36 @@ function validate(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, 
 
 /** The first process of a new instance, or another one in the place of the one that was known. */
 function renewed(instance: InstanceSnapshot, draft: Draft): boolean {
-  const { record, newIncarnation } = instance;
+  const { record, newIncarnation, obligations, ownObligations } = instance;
   if (!newIncarnation) return false;
+  const lost = (obligations?.requests ?? 0) + (obligations?.sessions ?? ownObligations ?? 0);
   draft.decide({
     kind: "renew_incarnation",
     instance: idOf(instance),
     after: record.incarnation.number,
     incarnation: newIncarnation,
     phase: record.phase,
+    lostObligations: isRouted(record.phase) ? lost : null,
     reason: reason("new_incarnation", { incarnation: record.incarnation.number + 1 }),
   });
   return true;
 }
 
 /**
- * Only one that takes no traffic is given up for its place: one that serves has obligations and goes by evidence. With mode Off nothing that is seen of
- * nodes matters (D1).
+ * Only one that takes no traffic is given up for its place: one that serves has obligations and goes by evidence. Without mode Act nothing that is seen of
+ * nodes causes a change (D1): with every node drifting a pool that only observes could else not be repaired.
  */
-function failedOnUnsafeNode(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): boolean {
-  if (pool.spec.disruption.mode === "Off") return false;
-  for (const pod of instance.pods) {
-    const why = pod.node && unsafety(pod.node, pool.spec.disruption.provisioners);
-    if (!why || why === "not_ready") continue;
+function failedOnUnsafeNode(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): boolean {
+  const { mode, provisioners } = pool.spec.disruption;
+  if (mode !== "Act") return false;
+  for (const { node, owned, scheduledAt } of instance.pods) {
+    const why = owned && node ? unsafety(node, provisioners) : undefined;
+    if (!node || !why || why === "not_ready") continue;
+    const knownAt = (scheduledAt ?? now) + OWNER_KNOWN_WITHIN_MS;
+    if (why === "owner_unknown" && now < knownAt) {
+      draft.hold(idOf(instance), reason("node_owner_unknown", { node: node.name, provisioners: provisioners.join(", ") }), knownAt);
+      return true;
+    }
     fail(instance, `node_${why}`, draft);
     return true;
   }

@@ -35,6 +35,43 @@ test("a condemned candidate is given up in the same pass in which its node is co
   expect(kinds(poolOf({}, [candidate]))).toContain("move orders-a");
 });
 
+test("in mode Observe a candidate may land where it would not in Act: what is seen of nodes causes no change (D1)", () => {
+  const on = [node("z", { drifted: true })];
+  const candidate = instance("preparing", { on });
+  const briefly = (mode: string) => kinds(poolOf({ disruption: { mode } }, [candidate])).filter((kind) => kind !== "record_evidence");
+  expect([briefly("Act"), briefly("Observe"), briefly("Off")]).toEqual([["move orders-a"], ["move orders-a"], ["move orders-a"]]);
+  const to = (mode: string) =>
+    planPool(poolOf({ disruption: { mode } }, [candidate]), NOON).decisions.flatMap((each) => (each.kind === "move" ? each.to : []));
+  expect([to("Act"), to("Observe"), to("Off")]).toEqual([["failed"], ["validating"], ["validating"]]);
+});
+
+test("a node whose owner is not seen yet is waited for, and only then unsafe (D7, D8)", () => {
+  const on = node("z", { owned: false });
+  const candidate = (scheduledAt: number) => instance("preparing", { pods: [pod("p", on, { scheduledAt })] });
+  const fresh = planPool(poolOf({}, [candidate(NOON - 2_000)]), NOON);
+  expect([fresh.decisions, fresh.holds[0]?.reason.code, fresh.nextLookAt]).toEqual([[], "node_owner_unknown", NOON + 8_000]);
+  expect(kinds(poolOf({}, [candidate(NOON - 10_000)]))).toEqual(["move orders-a"]);
+});
+
+test("a pod that only bears our label condemns nobody (D2)", () => {
+  const stranger = pod("stranger", node("z", { drifted: true }), { owned: false, lead: false });
+  const mine = pod("p", node("a"));
+  expect(kinds(poolOf({}, [serving({ pods: [mine, stranger] })]))).toEqual([]);
+});
+
+test("what was tied to the former process of one that served is a forced loss (D18)", () => {
+  const renewal = { ...serving().record.incarnation, number: 2, containerId: "c2" };
+  const at = (phase: "serving" | "validating") =>
+    planPool(
+      poolOf({}, [instance(phase, { newIncarnation: renewal, obligations: { requests: 2, sessions: 1 }, ownObligations: null })]),
+      NOON,
+    ).decisions[0];
+  expect([at("serving"), at("validating")]).toMatchObject([
+    { kind: "renew_incarnation", lostObligations: 3 },
+    { kind: "renew_incarnation", lostObligations: null },
+  ]);
+});
+
 test.each(["creating", "retiring"] as const)(
   "an instance whose step ended without its consequences does not stay %s for ever (D14)",
   (phase) => {
