@@ -2,7 +2,8 @@
  * The controller's own look at each instance's process: is it well, and, while it drains, what does it say is unfinished. An adapter: it owns the timers and
  * the calls; what follows from the answers is the planner's.
  *
- * 1. One failed answer may be a hiccup: only the second in a row means failing. One passed answer means passing.
+ * 1. One failed answer may be a hiccup: only the second in a row means failing, since the first was asked for: a process that hangs lets every question
+ *    wait for its whole limit, and that is part of the time that it is gone. One passed answer means passing.
  * 2. An answer counts for the process that was asked: a new incarnation begins at unknown.
  */
 import type { InstanceDriver, InstanceTarget } from "../drivers/port.ts";
@@ -27,6 +28,8 @@ interface Entry {
   watched: Watched;
   health: HealthState;
   failures: number;
+  /** When the first of them was asked for. */
+  failedFrom: Instant;
   obligations: number | null;
   timer: Timer | undefined;
 }
@@ -74,7 +77,7 @@ export class HealthMonitor {
       return;
     }
     if (entry) this.#drop(watched.instance);
-    const fresh: Entry = { watched, health: { state: "unknown" }, failures: 0, obligations: null, timer: undefined };
+    const fresh: Entry = { watched, health: { state: "unknown" }, failures: 0, failedFrom: 0, obligations: null, timer: undefined };
     this.#entries.set(watched.instance, fresh);
     this.#schedule(fresh, 0);
   }
@@ -91,10 +94,11 @@ export class HealthMonitor {
 
   async #look(entry: Entry): Promise<void> {
     const { watched } = entry;
+    const askedAt = this.#clock.now();
     const [health, obligations] = await Promise.all([this.#askHealth(watched), watched.isDraining ? this.#askObligations(watched) : null]);
     if (this.#entries.get(watched.instance) !== entry) return;
     const before = JSON.stringify([entry.health.state, entry.obligations]);
-    this.#take(entry, health, this.#clock.now());
+    this.#take(entry, health, askedAt);
     entry.obligations = obligations;
     if (JSON.stringify([entry.health.state, entry.obligations]) !== before) this.#onChange(watched.instance);
     this.#schedule(
@@ -103,15 +107,17 @@ export class HealthMonitor {
     );
   }
 
-  #take(entry: Entry, answer: { readonly ok: boolean; readonly bootId: string | null; readonly code: string }, now: Instant): void {
+  #take(entry: Entry, answer: { readonly ok: boolean; readonly bootId: string | null; readonly code: string }, askedAt: Instant): void {
     if (answer.ok) {
       entry.failures = 0;
       if (entry.health.state !== "passing" || entry.health.bootId !== answer.bootId)
-        entry.health = { state: "passing", since: now, bootId: answer.bootId };
+        entry.health = { state: "passing", since: this.#clock.now(), bootId: answer.bootId };
       return;
     }
+    if (entry.failures === 0) entry.failedFrom = askedAt;
     entry.failures += 1;
-    if (entry.failures >= 2 && entry.health.state !== "failing") entry.health = { state: "failing", since: now, code: answer.code };
+    if (entry.failures >= 2 && entry.health.state !== "failing")
+      entry.health = { state: "failing", since: entry.failedFrom, code: answer.code };
   }
 
   async #askHealth({ target }: Watched): Promise<{ readonly ok: boolean; readonly bootId: string | null; readonly code: string }> {

@@ -79,8 +79,14 @@ function toDraft(instance: InstanceSnapshot, pod: PodSnapshot, node: NodeSnapsho
 }
 
 function lostProcess(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): EvidenceDraft | undefined {
-  const { record, lost } = instance;
-  if (lost === null || record.incarnation.number === 0) return undefined;
+  const { record, lost, health } = instance;
+  if (record.incarnation.number === 0) return undefined;
+  if (lost === null) {
+    // Time alone makes a silent process a lost one: not the next periodic pass, which may come seconds later.
+    const lostAt = health.state === "failing" ? health.since + pool.spec.disruption.unreachableAfter : now;
+    if (lostAt > now) draft.lookAgainAt(lostAt);
+    return undefined;
+  }
   if (now < pool.settledAt) {
     draft.hold(idOf(instance), reason("observer_new", { until: new Date(pool.settledAt).toISOString() }), pool.settledAt);
     return undefined;

@@ -71,6 +71,12 @@ describe("evidence", () => {
     expect(brief(planPool(pool, NOON))).toEqual(["evidence orders-a node_lost n1", "trust orders-a suspect"]);
   });
 
+  test("a process that fails our check is looked at again at the moment when it counts as lost", () => {
+    const health = { state: "failing", since: NOON - 4_000, code: "timeout" } as const;
+    const plan = planPool(poolOf({ disruption: { unreachableAfter: "10s" } }, [serving({ health })]), NOON);
+    expect([brief(plan), plan.nextLookAt]).toEqual([["trust orders-a suspect"], NOON + 6_000]);
+  });
+
   test("a lost process is not believed before the observer has settled, and says so (D11)", () => {
     const pool = poolOf({}, [serving({ lost: "node_lost" })], { settledAt: NOON + 3_000 });
     expect([brief(planPool(pool, NOON)), holds(planPool(pool, NOON))]).toEqual([[], ["orders-a: observer_new", "orders-a: serving"]]);

@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import type { InstanceDriver, InstanceTarget } from "../drivers/port.ts";
+import { RelevoError } from "../kernel/errors.ts";
+import { VirtualClock } from "../kernel/virtual-clock.ts";
+import { HealthMonitor } from "./health.ts";
+
+const NOON = Date.UTC(2030, 0, 1, 12);
+const TARGET: InstanceTarget = { host: "127.64.0.2", port: 8080, bootId: "b1", protocol: "relevo/v1", healthPath: "/relevo/v1/health" };
+const LIMIT_MS = 2_000;
+
+/** Answers at once, or hangs until the driver's own limit. */
+function monitorOf(clock: VirtualClock, isHanging: () => boolean) {
+  const health: InstanceDriver["health"] = async () => {
+    if (!isHanging()) return { ok: true, bootId: "b1" } as Awaited<ReturnType<InstanceDriver["health"]>>;
+    await clock.sleep(LIMIT_MS);
+    throw new RelevoError("instance_timeout", "no answer");
+  };
+  const monitor = new HealthMonitor({ health } as InstanceDriver, clock, () => undefined);
+  monitor.follow(new Set(["orders-a"]), [{ instance: "orders-a", incarnation: 1, target: TARGET, isDraining: false }]);
+  return monitor;
+}
+
+test("a process that hangs is failing after two answers that did not come, since the first was asked for", async () => {
+  const clock = new VirtualClock(NOON);
+  let isHanging = false;
+  const monitor = monitorOf(clock, () => isHanging);
+  await clock.advance(1);
+  expect(monitor.healthOf("orders-a", 1)).toEqual({ state: "passing", since: NOON, bootId: "b1" });
+
+  isHanging = true; // asked again 1 s after the first answer, then 150 ms after the time-out
+  await clock.advance(1_000 + LIMIT_MS);
+  expect(monitor.healthOf("orders-a", 1).state).toBe("passing");
+  await clock.advance(150 + LIMIT_MS);
+  expect(monitor.healthOf("orders-a", 1)).toEqual({ state: "failing", since: NOON + 1_000, code: "instance_timeout" });
+
+  isHanging = false;
+  await clock.advance(150 + LIMIT_MS);
+  expect(monitor.healthOf("orders-a", 1).state).toBe("passing");
+  monitor.stop();
+});
+
+test("one answer that fails between two that pass changes nothing", async () => {
+  const clock = new VirtualClock(NOON);
+  let isHanging = false;
+  const monitor = monitorOf(clock, () => isHanging);
+  await clock.advance(500);
+  isHanging = true;
+  await clock.advance(1_000);
+  isHanging = false;
+  await clock.advance(5_000);
+
+  expect(monitor.healthOf("orders-a", 1)).toEqual({ state: "passing", since: NOON, bootId: "b1" });
+  monitor.stop();
+});
