@@ -7,16 +7,20 @@ const DECIDED_WITHIN_MS = 1_000;
 
 export function voluntaryDrainHasASpare(): Checker {
   const seen: { readonly at: number; readonly spare: number }[] = [];
-  /** As the controller has heard it. */
-  let desired = 0;
+  /** As the controller has heard it, newest last; the oldest was heard before the time that counts. */
+  const heard: { readonly at: number; readonly desired: number }[] = [];
   return {
     id: "I5",
     rule: "a voluntary drain implies more serving than desired at decision time",
     watches: ["listed", "watch_line", "rows_read", "committed"],
     on(event, { mirror, truth, violate }) {
       const now = truth.now();
-      if (event.type === "listed" && event.of.plural === POOLS.plural) for (const item of event.items) desired = desiredOf(item);
-      if (event.type === "watch_line" && event.of.plural === POOLS.plural && "object" in event.line) desired = desiredOf(event.line.object);
+      if (event.type === "listed" && event.of.plural === POOLS.plural)
+        for (const item of event.items) heard.push({ at: now, desired: desiredOf(item) });
+      if (event.type === "watch_line" && event.of.plural === POOLS.plural && "object" in event.line)
+        heard.push({ at: now, desired: desiredOf(event.line.object) });
+      while (heard[1] !== undefined && heard[1].at < now - DECIDED_WITHIN_MS) heard.shift();
+      const desired = Math.min(...heard.map((each) => each.desired));
       if (event.type === "rows_read") {
         const serving = event.rows.instances.filter(({ phase }) => phase === "serving").length;
         seen.push({ at: now, spare: serving - desired });
