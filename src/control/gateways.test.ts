@@ -124,7 +124,7 @@ describe("who a seal waits for", () => {
     expect(second.registry.views()).toMatchObject([{ replica: "gw-1", silent: false, report: null, connected: false }]);
   });
 
-  test("one that left in good order is forgotten at once, one that is gone for long later", async () => {
+  test("one that left in good order is forgotten at once, one that is silent for long is given up, and forgotten after a day", async () => {
     const { registry, clock, store } = await rig();
     await registry.start();
     await registry.join("gw-1", listener().send);
@@ -132,6 +132,9 @@ describe("who a seal waits for", () => {
     await registry.leave("gw-1");
     expect((await store.listGateways()).map(({ id }) => id)).toEqual(["gw-2"]);
     await clock.advance(180_000);
+    expect((await store.listGateways()).map(({ id }) => id)).toEqual(["gw-2"]);
+    expect(registry.views()).toMatchObject([{ replica: "gw-2", silent: true, connected: false, lostAt: clock.now() - 59_000 }]);
+    await clock.advance(24 * 3_600_000);
     expect(await store.listGateways()).toEqual([]);
   });
 

@@ -2,7 +2,8 @@
  * The gateway replicas: who is registered, what each has applied, who is silent.
  *
  * 1. A replica is registered from its first stream on, in the store too: a seal waits for it even when the controller was away in between.
- * 2. A replica that is silent for its TTL no longer holds up a seal, but the seal is then only assumed.
+ * 2. A replica that is silent for its TTL no longer holds up a seal, but the seal is then only assumed; also long afterwards, for every instance that it may
+ *    still know. One that ended is named by its successor, or says so itself.
  * 3. After a start of the controller every registered replica is given a full TTL before its silence counts.
  */
 import { compareEpochs } from "../kernel/epoch.ts";
@@ -12,8 +13,11 @@ import type { GatewayView } from "../observe/snapshot.ts";
 import type { Store } from "../store/port.ts";
 
 export const GATEWAY_TTL_MS = 3_000;
-/** A replica that is gone for so long is forgotten: nothing of it can still be in flight. */
-const FORGET_AFTER_MS = 120_000;
+/** A replica that is silent for so long is given up: nothing is sent to it any more, so it knows of no instance that is made from then on. */
+export const LOST_AFTER_MS = 120_000;
+/** It may be cut off and go on with what it has for ever: what it may know is not confirmed as sealed. Only after so long, or beyond so many, it is forgotten. */
+const FORGET_AFTER_MS = 24 * 3_600_000;
+const MAX_LOST = 64;
 const PING_EVERY_MS = 1_000;
 
 interface Replica {
@@ -22,6 +26,7 @@ interface Replica {
   report: GatewayReport | null;
   send: ((line: ControllerLine) => boolean) | null;
   wasSilent: boolean;
+  lostAt: Instant | null;
 }
 
 export interface GatewayRegistryOptions {
@@ -51,7 +56,7 @@ export class GatewayRegistry {
   async start(): Promise<Instant> {
     const now = this.#clock.now();
     for (const { id } of await this.#store.listGateways()) {
-      if (!this.#replicas.has(id)) this.#replicas.set(id, { id, lastSeen: now, report: null, send: null, wasSilent: false });
+      if (!this.#replicas.has(id)) this.#replicas.set(id, { id, lastSeen: now, report: null, send: null, wasSilent: false, lostAt: null });
     }
     this.#tick();
     return now + GATEWAY_TTL_MS;
@@ -70,7 +75,14 @@ export class GatewayRegistry {
   async join(id: string, send: (line: ControllerLine) => boolean, predecessor?: string): Promise<() => void> {
     await this.#store.registerGateway(id, this.#clock.now());
     if (predecessor !== undefined && predecessor !== id) await this.leave(predecessor);
-    const replica: Replica = { id, lastSeen: this.#clock.now(), report: this.#replicas.get(id)?.report ?? null, send, wasSilent: false };
+    const replica: Replica = {
+      id,
+      lastSeen: this.#clock.now(),
+      report: this.#replicas.get(id)?.report ?? null,
+      send,
+      wasSilent: false,
+      lostAt: null,
+    };
     this.#replicas.set(id, replica);
     send(this.#allRoutes());
     this.#onChange(null);
@@ -91,15 +103,29 @@ export class GatewayRegistry {
     const replica = this.#replicas.get(report.replica);
     if (!replica) return false;
     replica.lastSeen = this.#clock.now();
+    replica.lostAt = null;
     if (replica.report && report.sequence <= replica.report.sequence) return true;
     const before = replica.report;
     replica.report = report;
     for (const route of report.routes) {
       const former = before?.routes.find((each) => each.route === route.route);
-      if (!former || JSON.stringify([former.applied, former.members]) !== JSON.stringify([route.applied, route.members]))
-        this.#onChange(route.route);
+      if (!former || this.#newsOf(former) !== this.#newsOf(route)) this.#onChange(route.route);
     }
     return true;
+  }
+
+  /** What a pass may wait for. How much a serving member has in flight changes with each report and is nothing to look at. */
+  #newsOf({ route, applied, members }: GatewayReport["routes"][number]): string {
+    const draining = new Set(this.#routes.get(route)?.members.flatMap(({ instance, state }) => (state === "serving" ? [] : [instance])));
+    return JSON.stringify([
+      applied,
+      members.map(({ instance, incarnation, health, requests, sessions }) => [
+        instance,
+        incarnation,
+        health,
+        draining.has(instance) && requests + sessions === 0,
+      ]),
+    ]);
   }
 
   /** Tells every replica, when it is news. */
@@ -126,6 +152,7 @@ export class GatewayRegistry {
       .map((replica) => ({
         replica: replica.id,
         silent: this.#isSilent(replica),
+        lostAt: replica.lostAt,
         report: replica.report,
         connected: replica.send !== null,
         lastSeen: replica.lastSeen,
@@ -135,6 +162,18 @@ export class GatewayRegistry {
 
   #allRoutes(): ControllerLine {
     return { type: "membership", complete: this.#areAllKnown, routes: [...this.#routes.values()], ttlMs: GATEWAY_TTL_MS };
+  }
+
+  #lose(replica: Replica): void {
+    replica.lostAt = this.#clock.now();
+    replica.send = null;
+    this.#onChange(null);
+  }
+
+  #forgetLost(): void {
+    const lost = [...this.#replicas.values()].filter(({ lostAt }) => lostAt !== null).toSorted((a, b) => b.lastSeen - a.lastSeen);
+    for (const [index, { id, lastSeen }] of lost.entries())
+      if (index >= MAX_LOST || this.#clock.now() - lastSeen > FORGET_AFTER_MS) void this.leave(id).catch(() => undefined); // tried again at the next tick
   }
 
   #isSilent(replica: Replica): boolean {
@@ -155,8 +194,9 @@ export class GatewayRegistry {
         replica.wasSilent = isSilent;
         this.#onChange(null);
       }
-      if (this.#clock.now() - replica.lastSeen > FORGET_AFTER_MS) void this.leave(replica.id).catch(() => undefined);
+      if (replica.lostAt === null && this.#clock.now() - replica.lastSeen > LOST_AFTER_MS) this.#lose(replica);
     }
+    this.#forgetLost();
     this.#timer = this.#clock.after(PING_EVERY_MS, () => this.#tick());
   }
 }

@@ -23,6 +23,8 @@ export const REASONS = {
   process_lost: "its process is lost: nothing runs on it any more",
   replica_silent:
     "gateway replica {replica} was silent for longer than {ttl} and the door at the instance is shut: the seal is assumed, outside the zero-loss claim",
+  waiting_for_silent_replica:
+    "gateway replica {replica} is silent and may still send, and the instance has no door to shut (protocol none): it is waited for until the replica is given up",
   deadline_reached: "its node is taken at {deadline}: what still runs on it is closed or lost",
   sealed: "it is sealed: it may be deleted",
   gone: "its objects are gone",

@@ -28,6 +28,8 @@ import type { World } from "./world.ts";
 export interface GatewayView {
   readonly replica: string;
   readonly silent: boolean;
+  /** When it was given up: it knows of nothing that was made since. Null: it was not. */
+  readonly lostAt: Instant | null;
   /** Its last report since it registered here; null before. */
   readonly report: GatewayReport | null;
   /** Its stream is open. */
@@ -75,8 +77,8 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
   };
 }
 
-function gatewayState({ replica, silent, report }: GatewayView, route: string): GatewayState {
-  return { replica, silent, applied: report?.routes.find((each) => each.route === route)?.applied ?? null };
+function gatewayState({ replica, silent, lostAt, report }: GatewayView, route: string): GatewayState {
+  return { replica, silent, lostAt, applied: report?.routes.find((each) => each.route === route)?.applied ?? null };
 }
 
 /** A fresh instance whose pods are not all placed is convergence, not a fault (D8), but no node is cordoned meanwhile. */

@@ -11,7 +11,7 @@ import { formatDuration } from "../kernel/units.ts";
 import { isLeaving, isRouted } from "../model/phase.ts";
 import { reason, type Reason } from "../model/reasons.ts";
 import type { Draft } from "./draft.ts";
-import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
+import type { GatewayState, InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { deadlineOf, describeEvidence, gravestEvidence, idOf, openStep, servingOf, unsafety } from "./view.ts";
 
 /** A node is often seen before its NodeClaim names it: that is convergence (D8), for so long. */
@@ -208,7 +208,7 @@ function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draf
   const { record, obligations, ownObligations } = instance;
   const generation = record.drainGeneration ?? pool.generation;
   const isLost = instance.newIncarnation !== null || instance.evidence.some(({ loss }) => loss === "forced");
-  const silent = pool.gateways.filter((gateway) => gateway.silent);
+  const silent = pool.gateways.filter((gateway) => gateway.silent && (gateway.lostAt === null || record.createdAt <= gateway.lostAt));
   const behind = pool.gateways.filter((gateway) => !gateway.silent && !instance.drainAppliedEverywhere);
   if (behind.length > 0)
     return draft.hold(
@@ -229,14 +229,7 @@ function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draf
       reason: reason("obligations_done", { generation }),
     });
   }
-  if (isDone && silent.length > 0)
-    return shutDoor(
-      pool,
-      instance,
-      silent.map(({ replica }) => replica),
-      now,
-      draft,
-    );
+  if (isDone && silent.length > 0) return shutDoor(pool, instance, silent, now, draft);
   holdDrain(pool, instance, now, draft);
 }
 
@@ -257,15 +250,23 @@ function sealLost(instance: InstanceSnapshot, now: Instant, draft: Draft): void 
 }
 
 /** Without the word of a silent replica only a shut door at the instance keeps its requests out. */
-function shutDoor(pool: PoolSnapshot, instance: InstanceSnapshot, silent: readonly string[], now: Instant, draft: Draft): void {
+function shutDoor(pool: PoolSnapshot, instance: InstanceSnapshot, silent: readonly GatewayState[], now: Instant, draft: Draft): void {
+  const replicas = silent.map(({ replica }) => replica).toSorted();
+  const why = reason("replica_silent", { replica: replicas.join(", "), ttl: "its TTL" });
   if (now < pool.settledAt)
     return draft.hold(idOf(instance), reason("observer_new", { until: new Date(pool.settledAt).toISOString() }), pool.settledAt);
+  if (pool.spec.service.protocol === "none") {
+    // The end of the listener is its only door: what a replica that was given up still sends there is lost, and the seal says so.
+    if (silent.some(({ lostAt }) => lostAt === null))
+      return draft.hold(idOf(instance), reason("waiting_for_silent_replica", { replica: replicas.join(", ") }));
+    return draft.decide({ kind: "move", instance: idOf(instance), from: "draining", to: "sealed", seal: "assumed", reason: why });
+  }
   if (openStep(pool, idOf(instance), "close_instance")) return holdForStep(pool, instance, "close_instance", draft);
   draft.decide({
     kind: "close_instance",
     instance: idOf(instance),
     incarnation: instance.record.incarnation.number,
-    reason: reason("replica_silent", { replica: silent.toSorted().join(", "), ttl: "its TTL" }),
+    reason: why,
   });
 }
 

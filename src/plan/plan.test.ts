@@ -386,7 +386,7 @@ describe("a seal", () => {
   });
 
   test("with a silent replica the door at the instance is shut first, and not before the observer has settled", () => {
-    const silent = { gateways: [{ replica: "gw-1", applied: null, silent: true }] };
+    const silent = { gateways: [{ replica: "gw-1", applied: null, silent: true, lostAt: null }] };
     expect(brief(planPool({ ...leaving(), ...silent }, NOON))).toEqual(["close orders-a"]);
     expect(brief(planPool({ ...leaving(), ...silent, settledAt: NOON + 1 }, NOON))).toEqual([]);
   });

@@ -1,6 +1,7 @@
 /** What is done beside an instance (its node, its pods) never stands in the way of what the instance itself must do. */
-import { expect, test } from "vitest";
-import { at, instance, node, NOON, pod, poolOf, serving } from "../../test/builders/pool.ts";
+import { describe, expect, test } from "vitest";
+import { at, draining, instance, node, NOON, pod, poolOf, serving } from "../../test/builders/pool.ts";
+import { epoch } from "../kernel/epoch.ts";
 import { planPool } from "./plan.ts";
 import type { PoolSnapshot } from "./snapshot.ts";
 
@@ -78,3 +79,29 @@ test.each(["creating", "retiring"] as const)(
     expect(kinds(poolOf({ desired: 0 }, [instance(phase)]))).toEqual([phase === "creating" ? "move orders-a" : "delete_instance orders-a"]);
   },
 );
+
+describe("a replica that was given up", () => {
+  const sealing = (lostAt: number | null, protocol = "relevo/v1") => {
+    const gateways = [
+      { replica: "gw-1", applied: null, silent: true, lostAt },
+      { replica: "gw-2", applied: epoch(0, 10), silent: false, lostAt: null },
+    ];
+    const { decisions, holds } = planPool(poolOf({ desired: 0, spec: { service: { protocol } } }, [draining()], { gateways }), NOON);
+    return [
+      ...decisions.map((each) => (each.kind === "move" ? `${each.to} ${each.seal}` : each.kind)),
+      ...holds.map((each) => each.reason.code),
+    ];
+  };
+
+  test("may still send to what it knows: its door is shut, and the seal is only assumed, however long ago it was (D5)", () => {
+    expect(sealing(NOON - 1_000)).toEqual(["close_instance"]);
+  });
+
+  test("knows nothing of what was made since: that is sealed as confirmed", () => {
+    expect(sealing(NOON - 600_000)).toEqual(["sealed confirmed"]);
+  });
+
+  test("is waited for where there is no door, until it is given up", () => {
+    expect([sealing(null, "none"), sealing(NOON - 1_000, "none")]).toEqual([["waiting_for_silent_replica"], ["sealed assumed"]]);
+  });
+});

@@ -50,6 +50,8 @@ export interface GatewayState {
   readonly applied: Epoch | null;
   /** Silent for longer than its TTL. */
   readonly silent: boolean;
+  /** Given up at this time: it may go on for ever with what it has, and knows of nothing that was made since. Null: it was not. */
+  readonly lostAt: Instant | null;
 }
 
 export interface InstanceSnapshot {
