@@ -30,7 +30,7 @@ function kubeconfig(server: string, user: object = {}): string {
   return path;
 }
 
-test("a kubeconfig with a plain HTTP server works, and its token is sent", async () => {
+test("a kubeconfig with a plain HTTP server works; its token is sent, and nothing that the library would not send unencrypted", async () => {
   const seen: unknown[] = [];
   const server = createServer((request, response) => {
     seen.push(request.headers.authorization);
@@ -38,26 +38,30 @@ test("a kubeconfig with a plain HTTP server works, and its token is sent", async
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  for (const user of [{}, { token: "secret" }]) {
-    const api = loadKubeApi({ kubeconfig: kubeconfig(url, user) });
+  for (const user of [{}, { token: "secret" }, { username: "ann", password: "word" }]) {
+    const api = await loadKubeApi({ kubeconfig: kubeconfig(url, user) });
     expect(await api.list(CONFIG_MAPS)).toEqual({ resourceVersion: "7", items: [] });
     await api.close();
   }
   server.close();
 
-  expect(seen).toEqual([undefined, "Bearer secret"]);
+  expect(seen).toEqual([undefined, "Bearer secret", undefined]);
 });
 
-test("a missing file, an unknown context and a context without a cluster each have a clear error", () => {
+test("a missing file, an unknown context and a context without a cluster each have a clear error", async () => {
   const path = kubeconfig("http://127.0.0.1:1");
   writeFileSync(join(folder, "broken"), "{");
 
-  expect(() => loadKubeApi({ kubeconfig: join(folder, "none") })).toThrow(
+  await expect(loadKubeApi({ kubeconfig: join(folder, "none") })).rejects.toThrow(
     expect.objectContaining({ code: "kubeconfig_unreadable", found: join(folder, "none") }),
   );
-  expect(() => loadKubeApi({ kubeconfig: join(folder, "broken") })).toThrow(expect.objectContaining({ code: "kubeconfig_unreadable" }));
-  expect(() => loadKubeApi({ kubeconfig: path, context: "three" })).toThrow(
+  await expect(loadKubeApi({ kubeconfig: join(folder, "broken") })).rejects.toThrow(
+    expect.objectContaining({ code: "kubeconfig_unreadable" }),
+  );
+  await expect(loadKubeApi({ kubeconfig: path, context: "three" })).rejects.toThrow(
     expect.objectContaining({ code: "kubeconfig_no_context", found: "three", allowed: "one, two" }),
   );
-  expect(() => loadKubeApi({ kubeconfig: path, context: "two" })).toThrow(expect.objectContaining({ code: "kubeconfig_no_cluster" }));
+  await expect(loadKubeApi({ kubeconfig: path, context: "two" })).rejects.toThrow(
+    expect.objectContaining({ code: "kubeconfig_no_cluster" }),
+  );
 });

@@ -1,7 +1,9 @@
 /** From a kubeconfig (or a pod's service account) to a KubeApi. */
 import type { RequestOptions } from "node:https";
 import { readFileSync } from "node:fs";
-import { KubeConfig } from "@kubernetes/client-node";
+import type { KubeConfig } from "@kubernetes/client-node";
+import { parse } from "yaml";
+import { z } from "zod";
 import { RelevoError } from "../kernel/errors.ts";
 import type { KubeApi } from "./api.ts";
 import { httpKubeApi } from "./http-api.ts";
@@ -13,9 +15,11 @@ export interface KubeApiSource {
   readonly context?: string | undefined;
 }
 
-/** Throws a RelevoError that names what is missing. */
-export function loadKubeApi(source: KubeApiSource = {}): KubeApi & { close(): Promise<void> } {
-  const config = readConfig(source);
+/** Rejects with a RelevoError that names what is missing. */
+export async function loadKubeApi(source: KubeApiSource = {}): Promise<KubeApi & { close(): Promise<void> }> {
+  const plain = readPlainHttp(source);
+  if (plain !== undefined) return httpKubeApi({ baseUrl: plain.server, token: plain.token });
+  const config = await readConfig(source);
   const cluster = config.getCurrentCluster();
   if (!cluster) {
     throw new RelevoError("kubeconfig_no_cluster", "the kubeconfig names no cluster for the context", {
@@ -37,8 +41,38 @@ export function loadKubeApi(source: KubeApiSource = {}): KubeApi & { close(): Pr
   });
 }
 
-function readConfig({ kubeconfig, context }: KubeApiSource): KubeConfig {
-  const config = new KubeConfig();
+const plainSchema = z.object({
+  "current-context": z.string().optional(),
+  contexts: z.array(z.object({ name: z.string(), context: z.object({ cluster: z.string(), user: z.string().optional() }) })),
+  clusters: z.array(z.object({ name: z.string(), cluster: z.strictObject({ server: z.string().startsWith("http:") }) })),
+  users: z.array(z.object({ name: z.string(), user: z.strictObject({ token: z.string().optional() }) })).default([]),
+});
+
+/**
+ * Of a file whose servers are all plain HTTP, as that of the embedded cluster: it needs none of the library's ways to prove who we are, and loading the
+ * library takes longer than all else that a controller starts with. Undefined for any other file and for one with a fault: the library tells it.
+ */
+function readPlainHttp({
+  kubeconfig,
+  context,
+}: KubeApiSource): { readonly server: string; readonly token: string | undefined } | undefined {
+  if (kubeconfig === undefined) return undefined;
+  let text: unknown;
+  try {
+    text = parse(readFileSync(kubeconfig, "utf8"));
+  } catch {
+    return undefined;
+  }
+  const { data } = plainSchema.safeParse(text);
+  const chosen = data?.contexts.find(({ name }) => name === (context ?? data["current-context"]))?.context;
+  const server = data?.clusters.find(({ name }) => name === chosen?.cluster)?.cluster.server;
+  const token = data?.users.find(({ name }) => name === chosen?.user)?.user.token;
+  return server === undefined ? undefined : { server, token: token === "" ? undefined : token };
+}
+
+async function readConfig({ kubeconfig, context }: KubeApiSource): Promise<KubeConfig> {
+  const library = await import("@kubernetes/client-node");
+  const config = new library.KubeConfig();
   try {
     if (kubeconfig === undefined) config.loadFromDefault();
     else config.loadFromFile(kubeconfig);

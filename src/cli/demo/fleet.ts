@@ -80,7 +80,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       onDeath: options.onDeath,
     });
     undo.push(() => stack.stop());
-    const kube = loadKubeApi({ kubeconfig: stack.kubeconfig });
+    const kube = await loadKubeApi({ kubeconfig: stack.kubeconfig });
     undo.push(() => kube.close());
     const client = new ControllerClient({ url: stack.controllerUrl, token: null, webhookSecret: stack.webhookSecret, fetch, clock });
     const world = new DemoWorld({ client, adminUrl: stack.adminUrl, webhookSecret: stack.webhookSecret, ids: options.ids, clock, signal });

@@ -31,7 +31,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
   const log = createLogger({ level: options.logLevel, name: "controller", clock: systemClock });
   mkdirSync(dirname(options.store), { recursive: true });
   const store = await openStore({ path: options.store });
-  const kube = loadKubeApi({ kubeconfig: options.kubeconfig, context: options.context });
+  const kube = await loadKubeApi({ kubeconfig: options.kubeconfig, context: options.context });
   const metrics = createMetrics();
   const composed = composeController({
     kube,
