@@ -11,6 +11,8 @@ const context: CliContext = {
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
   isTerminal: process.stdout.isTTY === true,
+  // A terminal that does not know its width says 0.
+  columns: () => (process.stdout.isTTY === true ? process.stdout.columns || 80 : undefined),
   env: process.env,
   cwd: process.cwd(),
   user: process.env.RELEVO_USER ?? userName(),

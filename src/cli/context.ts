@@ -5,8 +5,10 @@ import type { Ids } from "../kernel/ids.ts";
 export interface CliContext {
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
-  /** Whether `out` is a terminal: colours, and nothing else, depend on it. */
+  /** Whether `out` is a terminal: colours depend on it. */
   readonly isTerminal: boolean;
+  /** How wide the terminal is now, in characters; undefined where `out` is none. */
+  readonly columns: () => number | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   /** Who is noted as the one that asked. */

@@ -58,7 +58,9 @@ export function renderDocument(value: unknown, output: Output): string | undefin
   return output === "yaml" ? stringify(value) : undefined;
 }
 
-export function palette({ isTerminal, env }: Pick<CliContext, "isTerminal" | "env">): ReturnType<typeof colors.createColors> {
+export type Palette = ReturnType<typeof colors.createColors>;
+
+export function palette({ isTerminal, env }: Pick<CliContext, "isTerminal" | "env">): Palette {
   return colors.createColors(isTerminal && (env.NO_COLOR ?? "") === "");
 }
 

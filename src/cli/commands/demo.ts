@@ -36,6 +36,12 @@ export async function demo(context: CliContext, name: string | undefined, option
   }
   const isJson = options.output === "json";
   const asked = untilAskedToEnd();
+  const narrator = new Narrator({
+    write: isJson ? context.err : context.out,
+    columns: () => (isJson ? undefined : context.columns()),
+    palette: palette(isJson ? { ...context, isTerminal: false } : context),
+    clock: context.clock,
+  });
   const running = await playMainJob({
     cwd: context.cwd,
     deadlineMs: options.deadline,
@@ -43,11 +49,12 @@ export async function demo(context: CliContext, name: string | undefined, option
     ids: context.ids,
     random: systemRandom,
     // The JSON document is the last line of stdout, and with it the only one.
-    narrator: new Narrator({ write: isJson ? context.err : context.out, isTerminal: context.isTerminal && !isJson, clock: context.clock }),
+    narrator,
     signal: context.signal,
     logLevel: "info",
   });
   try {
+    narrator.end();
     const { report } = running;
     if (!isJson) context.out(`\n${renderReport(report)}\n`);
     if (isJson) context.out(`${JSON.stringify(report)}\n`);

@@ -129,7 +129,9 @@ function watchServing({ world, load, clock, pool, desired, progress }: Stage, na
       // The controller may be down for a moment; what cannot be read is no count.
       const serving = await world.serving(pool).catch(() => desired);
       lowest = Math.min(lowest, serving);
-      progress(name, await load.snapshot());
+      const counts = await load.snapshot();
+      // Once the act has ended, and waits for its last requests, the counts are those of nothing.
+      if (counts.act === name) progress(name, counts);
       await clock.sleep(200);
     }
   })();

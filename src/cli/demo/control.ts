@@ -13,7 +13,7 @@ const BETWEEN_MS = 1_500;
 
 /** `stage.pool` is the pool that is left alone; it has a load of its own. */
 export async function playControl(stage: Stage, load: LoadOptions): Promise<ActResult> {
-  const { world, pool, clock, supervisor, signal, tell } = stage;
+  const { world, pool, clock, supervisor, signal, tell, progress } = stage;
   const own = await LoadProcess.start(load);
   try {
     await own.startAct("control");
@@ -33,6 +33,7 @@ export async function playControl(stage: Stage, load: LoadOptions): Promise<ActR
         await restarted;
       }
       await clock.sleep(BETWEEN_MS, signal);
+      progress("control", await own.snapshot());
     }
     await clock.sleep(DEADLINE_MS, signal);
     return (await own.endAct("control")).result;

@@ -89,6 +89,7 @@ export async function playMainJob(options: DemoOptions): Promise<RunningDemo> {
     narrator.title("control: the same acts with disruption.mode Off, on a pool of its own");
     await fleet.addPool({ name: "orders-control", mode: "Off" }, DESIRED);
     const control = await playControl({ ...stage, pool: CONTROL_POOL }, fleet.loadOf("orders-control"));
+    narrator.tell(summaryOf(control));
     await fleet.removePool("orders-control");
     await load.stop();
 
@@ -119,9 +120,16 @@ async function playActs(stage: Stage, narrator: Narrator): Promise<Readonly<Reco
   const played: Partial<Record<ActName, PlayedAct>> = {};
   for (const name of ACTS) {
     narrator.title(scripts[name].title);
-    played[name] = await playAct(stage, name, scripts[name].happen);
+    const act = await playAct(stage, name, scripts[name].happen);
+    narrator.tell(summaryOf(act.result));
+    played[name] = act;
   }
   return played as Record<ActName, PlayedAct>;
+}
+
+/** What an act came to, in one line: the table at the end has the rest. */
+function summaryOf({ sent, completed, queued, retried, rejected, cut, lost }: PlayedAct["result"]): string {
+  return `result    ${sent} sent, ${completed} completed (${queued} queued, ${retried} retried), ${rejected} rejected, ${cut} cut, ${lost} lost`;
 }
 
 /** Writes to the terminal what the controller tells, through its restarts. */

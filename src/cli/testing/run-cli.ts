@@ -60,6 +60,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
       },
       err: (text) => void (told.err += text),
       isTerminal: options.isTerminal ?? false,
+      columns: () => (options.isTerminal ? 80 : undefined),
       env: { RELEVO_SERVER: SERVER, ...options.env },
       cwd,
       user: "ann",
