@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
+import { isReadyMessage } from "../../src/cli/processes/child.ts";
 import { composeController, type ComposedController } from "../../src/cli/processes/controller.ts";
 import { LoadClient } from "../../src/cli/demo/load/client.ts";
 import { Ledger } from "../../src/cli/demo/load/ledger.ts";
@@ -225,7 +226,9 @@ async function spawnGateway(dir: string, controllerUrl: string, port: number): P
 
 function readyUrl(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
-    child.once("message", (message) => resolve((message as { readonly urls: { readonly gateway: string } }).urls.gateway));
+    child.on("message", (message) => {
+      if (isReadyMessage(message)) resolve(message.facts["gateway"] ?? "");
+    });
     child.once("exit", (code) => reject(new Error(`the gateway ended with ${code}`)));
   });
 }
