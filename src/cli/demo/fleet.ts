@@ -63,8 +63,9 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     for (const step of undo.splice(0).toReversed()) await step();
   };
   try {
-    const ledger = await startLedgerProcess(join(dir, "ledger.log"));
-    undo.push(() => ledger.stop());
+    const ledgerStart = startLedgerProcess(join(dir, "ledger.log"));
+    undo.push(() => ledgerStart.then((ledger) => ledger.stop()).catch(() => undefined)); // one that did not start needs no end
+    ledgerStart.catch(() => undefined); // it is awaited once the stack is up
     const stack = await startStack({
       cwd: options.cwd ?? dir,
       dir,
@@ -80,6 +81,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       onDeath: options.onDeath,
     });
     undo.push(() => stack.stop());
+    const ledger = await ledgerStart;
     const kube = await loadKubeApi({ kubeconfig: stack.kubeconfig });
     undo.push(() => kube.close());
     const client = new ControllerClient({ url: stack.controllerUrl, token: null, webhookSecret: stack.webhookSecret, fetch, clock });

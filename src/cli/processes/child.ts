@@ -19,6 +19,24 @@ export function tellReady(facts: Readonly<Record<string, string>>): void {
   flushCompileCache();
 }
 
+/** Sent over IPC to a child that was started before its arguments were known. */
+export interface ArgumentsMessage {
+  readonly type: "arguments";
+  readonly args: readonly string[];
+}
+
+/** Those that the parent sends once it knows them. Without a parent there is nothing to wait for. */
+export function argumentsThatFollow(): Promise<readonly string[]> {
+  return new Promise((resolve) => {
+    const gone = () => process.exit(1);
+    process.once("disconnect", gone);
+    process.once("message", ({ args }: ArgumentsMessage) => {
+      process.off("disconnect", gone);
+      resolve(args);
+    });
+  });
+}
+
 /** Settles when the process is asked to end: SIGTERM, SIGINT, or its parent is gone. A second signal ends it at once. */
 export function untilAskedToEnd(): Promise<void> {
   return new Promise((resolve) => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Clock } from "../../kernel/clock.ts";
 import { formatDuration } from "../../kernel/units.ts";
 import { removeRunFile, writeRunFile } from "../run-file.ts";
-import { Supervisor } from "./supervisor.ts";
+import { type ChildSpec, Supervisor } from "./supervisor.ts";
 
 export interface StackOptions {
   /** Where commands look for the run file: the working directory. */
@@ -47,37 +47,41 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   secretIn(join(dir, "gateway.key"));
   let onRestart: () => void = () => undefined;
   const supervisor = new Supervisor({ clock, logDir: join(dir, "logs"), onDeath: options.onDeath, onReady: () => onRestart() });
-  const begin = async (name: string, args: (known: Readonly<Record<string, string>>) => readonly string[]) => {
-    const urls = await supervisor.start({
-      name,
-      args: (known) => [...args(known), "--log-level", logLevel],
-      env: { NODE_COMPILE_CACHE: join(dir, "compile-cache"), RELEVO_TOKEN: options.token ?? undefined },
-    });
+  const begin = async (name: string, args: ChildSpec["args"]) => {
+    const env = { NODE_COMPILE_CACHE: join(dir, "compile-cache"), RELEVO_TOKEN: options.token ?? undefined };
+    const urls = await supervisor.start({ name, args, env });
     options.onReady?.(name, urls);
     return urls;
   };
 
+  const log = ["--log-level", logLevel];
+  // Each but the first must be told where another one listens; until then it loads its code.
   try {
-    const cluster = await begin("cluster", (known) => [
+    const clusterStart = begin("cluster", (known) => [
       "cluster",
+      ...log,
       ...["--dir", join(dir, "cluster"), "--nodes", String(options.nodes), "--zones", options.zones.join(",")],
       ...["--boot-delay", formatDuration(options.bootDelayMs), "--disruption-interval", formatDuration(options.disruptionIntervalMs)],
       ...["--api-port", portOf(known.cluster, ports.cluster), "--admin-port", portOf(known.admin, ports.admin)],
     ]);
-    const kubeconfig = cluster.kubeconfig ?? "";
-    const controller = await begin("controller", (known) => [
+    const controllerStart = begin("controller", async (known) => [
       "controller",
-      ...["--kubeconfig", kubeconfig, "--store", join(dir, "store.db"), "--port", portOf(known.controller, ports.controller)],
+      ...log,
+      ...["--kubeconfig", (await clusterStart).kubeconfig ?? "", "--store", join(dir, "store.db")],
+      ...["--port", portOf(known.controller, ports.controller)],
       ...["--webhook-secret-file", join(dir, "webhook.secret"), "--spot-lead", formatDuration(options.spotLeadMs)],
     ]);
-    const controllerUrl = controller.controller ?? "";
-    const gateway = await begin("gateway", (known) => [
+    const gatewayStart = begin("gateway", async (known) => [
       "gateway",
-      ...["--controller", controllerUrl, "--key-file", join(dir, "gateway.key")],
+      ...log,
+      ...["--controller", (await controllerStart).controller ?? "", "--key-file", join(dir, "gateway.key")],
       ...["--port", portOf(known.gateway, ports.gateway), "--admin-port", portOf(known.metrics, 0)],
       // The supervisor has seen it end: no seal need wait for it.
       ...(known.replica === undefined ? [] : ["--predecessor", known.replica]),
     ]);
+    const [cluster, controller, gateway] = await Promise.all([clusterStart, controllerStart, gatewayStart]);
+    const kubeconfig = cluster.kubeconfig ?? "";
+    const controllerUrl = controller.controller ?? "";
     const stack: Stack = {
       controllerUrl,
       gatewayUrl: gateway.gateway ?? "",

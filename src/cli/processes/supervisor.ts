@@ -7,7 +7,7 @@ import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Clock } from "../../kernel/clock.ts";
 import { RelevoError } from "../../kernel/errors.ts";
-import { isReadyMessage } from "./child.ts";
+import { type ArgumentsMessage, isReadyMessage } from "./child.ts";
 import { STEADY_MEMORY } from "./node-flags.ts";
 
 const FIRST_PAUSE_MS = 50;
@@ -18,8 +18,11 @@ const END_WITHIN_MS = 10_000;
 
 export interface ChildSpec {
   readonly name: string;
-  /** The command's arguments; `known` are the addresses that it had before, so that it gets them again. */
-  readonly args: (known: Readonly<Record<string, string>>) => readonly string[];
+  /**
+   * The command's arguments; `known` are the addresses that it had before, so that it gets them again. Where they hang on another process that is not
+   * ready yet, this one loads its code meanwhile; when they reject, so does its start.
+   */
+  readonly args: (known: Readonly<Record<string, string>>) => readonly string[] | Promise<readonly string[]>;
   /** On top of ours; undefined takes a variable away. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
@@ -93,12 +96,15 @@ class Child {
     return new Promise((resolve, reject) => {
       const logFile = join(this.#options.logDir, `${this.spec.name}.log`);
       const log = openSync(logFile, "a");
-      const child = spawn(process.execPath, [...process.execArgv, ...STEADY_MEMORY, MAIN, ...this.spec.args(this.#facts)], {
+      const args = this.spec.args(this.#facts);
+      const program = args instanceof Promise ? [PRELOADED, this.spec.name] : [MAIN, ...args];
+      const child = spawn(process.execPath, [...process.execArgv, ...STEADY_MEMORY, ...program], {
         stdio: ["ignore", log, log, "ipc"],
         env: { ...process.env, ...this.spec.env },
       });
       closeSync(log);
       this.#process = child;
+      if (args instanceof Promise) sendArguments(child, args, reject);
       const startedAt = this.#options.clock.monotonic();
       let isReady = false;
       child.on("message", (message) => {
@@ -154,5 +160,20 @@ class Child {
   }
 }
 
-/** The program itself, in the form in which it runs now. */
+function sendArguments(child: ChildProcess, args: Promise<readonly string[]>, failed: (error: unknown) => void): void {
+  args.then(
+    (known) => {
+      const message: ArgumentsMessage = { type: "arguments", args: known };
+      // A child that cannot be told has ended, and its exit says so.
+      if (child.connected) child.send(message, () => undefined);
+    },
+    (error: unknown) => {
+      failed(error);
+      child.kill("SIGKILL");
+    },
+  );
+}
+
+/** The program itself, in the form in which it runs now; and the one that waits for its arguments. */
 const MAIN = fileURLToPath(new URL(`../../main${extname(import.meta.url)}`, import.meta.url));
+const PRELOADED = fileURLToPath(new URL(`./preloaded-main${extname(import.meta.url)}`, import.meta.url));
