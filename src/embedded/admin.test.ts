@@ -67,6 +67,7 @@ test.each([
   ["an unknown verb", "POST", "/nodes/node-a1/explode", undefined, 404, "path_unknown"],
   ["a wrong method", "GET", "/nodes/node-a1/kill", undefined, 404, "path_unknown"],
   ["a body that is no JSON", "POST", "/nodes/node-a1/interrupt", "{", 400, "body_not_json"],
+  ["a name that is no text", "POST", "/nodes/%ff/kill", undefined, 404, "path_unknown"],
   ["a negative deadline", "POST", "/nodes/node-a1/interrupt", '{"deadlineMs":-1}', 400, "body_invalid"],
   ["a misspelt field", "POST", "/nodes/node-a1/interrupt", '{"deadline":1}', 400, "body_invalid"],
   ["a body that is too large", "POST", "/nodes/node-a1/kill", "x".repeat(20_000), 413, "body_too_large"],

@@ -13,6 +13,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
 import { RelevoError } from "../kernel/errors.ts";
+import { isLoopbackHostHeader } from "../kernel/loopback.ts";
 import type { Provisioner } from "./provisioner/provisioner.ts";
 
 export interface AdminInfo {
@@ -82,7 +83,7 @@ async function answer(provisioner: Provisioner, info: AdminInfo, request: Incomi
   if (collection !== "nodes") throw notFound(path);
   if (name === undefined && request.method === "GET") return { status: 200, body: { nodes: provisioner.nodes() } };
   if (name === undefined || verb === undefined || request.method !== "POST") throw notFound(path);
-  return { status: 200, body: await act(provisioner, decodeURIComponent(name), verb, await readBody(request), path) };
+  return { status: 200, body: await act(provisioner, decoded(name, path), verb, await readBody(request), path) };
 }
 
 async function act(provisioner: Provisioner, nodeName: string, verb: string, body: unknown, path: string): Promise<unknown> {
@@ -110,10 +111,10 @@ async function act(provisioner: Provisioner, nodeName: string, verb: string, bod
 
 /** A page in a browser must not be able to end machines. */
 function refuseWebPages(request: IncomingMessage): void {
-  const host = (request.headers.host ?? "").replace(/:\d+$/, "");
-  if (request.headers.origin !== undefined || !(host === "localhost" || host.startsWith("127."))) {
+  const { origin, host } = request.headers;
+  if (origin !== undefined || !isLoopbackHostHeader(host)) {
     throw new RelevoError("embedded_admin_refused", "The admin interface serves programs on this machine only.", {
-      found: request.headers.origin ?? host,
+      found: origin ?? host,
     });
   }
 }
@@ -129,6 +130,14 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
     return JSON.parse(text);
   } catch (cause) {
     throw new RelevoError("body_not_json", "The body is no JSON.", { cause });
+  }
+}
+
+function decoded(name: string, path: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    throw notFound(path); // no node has a name that is no text
   }
 }
 

@@ -31,10 +31,24 @@ export class RelevoError extends Error {
     this.code = code;
     this.class = details.class ?? "terminal";
     this.field = details.field;
-    this.found = details.found;
+    this.found = showable(details.found);
     this.allowed = details.allowed;
     this.todo = details.todo;
   }
+}
+
+const MAX_SHOWN = 1_000;
+
+/** What was found, small enough to be shown, logged and sent: an input may be of any size and depth, its error may not. */
+export function showable(found: unknown): unknown {
+  if (typeof found === "string") return found.length <= MAX_SHOWN ? found : `${found.slice(0, MAX_SHOWN)}… (${found.length} characters)`;
+  if (typeof found !== "object" || found === null) return found;
+  try {
+    if ((JSON.stringify(found) ?? "").length <= MAX_SHOWN) return found;
+  } catch {
+    // Too deep, or a ring: its words stand for it.
+  }
+  return Array.isArray(found) ? `a list of ${found.length} entries` : `a mapping with ${Object.keys(found).length} fields`;
 }
 
 /** True when the same call may succeed later without anybody changing anything. */

@@ -3,7 +3,7 @@
  * say anything else than the schema does.
  */
 import { z } from "zod";
-import { RelevoError } from "../kernel/errors.ts";
+import { RelevoError, showable } from "../kernel/errors.ts";
 
 export interface Problem {
   readonly path: readonly (string | number)[];
@@ -59,7 +59,7 @@ function problemsOfIssue(shape: Shape, issue: z.core.$ZodIssue, input: unknown):
   if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownField(shape, path, key));
   const field = formatPath(path);
   const found = valueAt(input, path);
-  const about = { path, field, found, atKey: false };
+  const about = { path, field, found: showable(found), atKey: false };
   const place = shapeAt(shape, path);
   if (issue.code === "custom") return [{ ...about, sentence: `${field}: ${issue.message}`, allowed: undefined, todo: undefined }];
   const allowed = allowedBy(place) ?? issue.message;

@@ -1,17 +1,7 @@
 /** Who may call: the bind address, the bearer token, the sender of a notice. */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { BlockList, isIP } from "node:net";
 import { RelevoError } from "../kernel/errors.ts";
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
-LOOPBACK.addAddress("::1", "ipv6");
-
-export function isLoopback(host: string): boolean {
-  const bare = host.replace(/^\[(.*)\]$/, "$1");
-  const family = isIP(bare);
-  return family === 0 ? bare === "localhost" : LOOPBACK.check(bare, family === 4 ? "ipv4" : "ipv6");
-}
+import { isLoopback } from "../kernel/loopback.ts";
 
 /** Anything but loopback is reachable by others, so it demands a token. Throws `bind_needs_token`. */
 export function assertMayBind(host: string, token: string | null): void {

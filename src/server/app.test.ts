@@ -1,3 +1,5 @@
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import type { FastifyInstance } from "fastify";
 import { epoch } from "../kernel/epoch.ts";
@@ -90,6 +92,56 @@ test("without a token the API answers only to loopback names", async () => {
 
   expect([rebound.statusCode, rebound.json().error.code]).toEqual([403, "host_not_allowed"]);
   expect(local.statusCode).toBe(200);
+});
+
+test("without a token no web page is answered, whatever it asks for; one typed by a person is", async () => {
+  const { app, fake } = await aServer(undefined, { token: null });
+  const asked = async (headers: Readonly<Record<string, string>>, url = "/gateway/v1/stream?replica=page") =>
+    (await app.inject({ url, headers: { host: "127.0.0.1:7070", ...headers } })).json();
+
+  expect((await asked({ origin: "https://evil.example" })).error.code).toBe("origin_not_allowed");
+  expect((await asked({ "sec-fetch-site": "cross-site" })).error.code).toBe("origin_not_allowed");
+  expect(fake.calls).toEqual([]);
+  expect(await asked({ "sec-fetch-site": "none" }, "/v1/pools")).toHaveProperty("items");
+});
+
+test.each([
+  ["a path that is no text", "GET /v1/pools/%ff/x HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n", 400, "path_invalid"],
+  [
+    "a name that is too long",
+    `GET /v1/pools/${"a".repeat(400)}/x HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n`,
+    414,
+    "path_too_long",
+  ],
+  ["no HTTP", "\u0016\u0003\u0001\r\n\r\n", 400, "request_malformed"],
+  ["a head that is too large", `GET / HTTP/1.1\r\nx: ${"a".repeat(40_000)}\r\n\r\n`, 431, "head_too_large"],
+  ["a broken chunk", "POST /v1/freeze HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\nZZ\r\n", 400, "request_malformed"],
+])("what the server refuses before any route has the same form of error: %s", async (_name, bytes, status, code) => {
+  const { app } = await aServer(undefined, { token: null });
+  const url = new URL(await app.listen({ host: "127.0.0.1", port: 0 }));
+  const socket = connect(Number(url.port), "127.0.0.1");
+  socket.on("error", () => undefined); // the server may end first
+  socket.write(bytes);
+  const answer = await text(socket);
+  await app.close();
+
+  expect([Number(answer.slice(9, 12)), JSON.parse(answer.slice(answer.indexOf("\r\n\r\n"))).error.code]).toEqual([status, code]);
+});
+
+test("a body of any depth or size gets an error that is small", async () => {
+  const { app } = await aServer();
+  const deep = `${"[".repeat(50_000)}1${"]".repeat(50_000)}`;
+  const large = JSON.stringify({ kind: "x".repeat(500_000) });
+  const answers = [];
+  for (const payload of [deep, large]) {
+    const headers = { ...AUTHORIZED, "content-type": "application/json" };
+    answers.push(await app.inject({ method: "POST", url: "/v1/apply", headers, payload }));
+  }
+
+  expect(answers.map((answer) => [answer.statusCode, answer.json().error.code, answer.body.length < 5_000])).toEqual([
+    [400, "body_invalid", true],
+    [422, "document_invalid", true],
+  ]);
 });
 
 test("a pool is shown with its counts and the reason why nothing is done (D11)", async () => {

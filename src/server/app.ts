@@ -6,14 +6,16 @@
  *    page cannot reach it by a name of its own (DNS rebinding).
  * 3. Every body, stream and number of streams is bounded.
  */
+import type { Socket } from "node:net";
 import swagger from "@fastify/swagger";
-import { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, fastify, LogController } from "fastify";
+import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify, LogController } from "fastify";
 import { hasZodFastifySchemaValidationErrors, jsonSchemaTransform, serializerCompiler, validatorCompiler } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { Clock } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
+import { isLoopback } from "../kernel/loopback.ts";
 import { problemsOf } from "../model/problems.ts";
-import { assertMayBind, bearerOf, isLoopback, isSameSecret, type WebhookAccess } from "./access.ts";
+import { assertMayBind, bearerOf, isSameSecret, type WebhookAccess } from "./access.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { httpStatusOf, toRelevoError } from "./error-codes.ts";
 import type { Logger } from "./log.ts";
@@ -52,6 +54,8 @@ export interface RouteContext extends ServerParts {
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_CONNECTIONS = 1024;
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Of one part of a path; the longest that can mean something is a node's name, 253. */
+const MAX_PARAM_LENGTH = 256;
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -71,6 +75,12 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: true,
     trustProxy: false,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    // What the router and the parser refuse by themselves gets the same form as everything else.
+    frameworkErrors: (thrown, request, reply: FastifyReply) => {
+      answerError(thrown, request as FastifyRequest, (error, status) => reply.code(status).send(renderError(error)));
+    },
+    clientErrorHandler: refuseUnparsed,
   });
   app.server.maxConnections = MAX_CONNECTIONS;
   app.setValidatorCompiler(validatorCompiler);
@@ -125,6 +135,7 @@ function assertMayCall({ token }: ServerOptions, request: FastifyRequest): void 
         found: name,
         allowed: "127.0.0.1, ::1, localhost",
       });
+    refuseWebPages(request);
     return;
   }
   const given = bearerOf(request.headers.authorization);
@@ -134,6 +145,38 @@ function assertMayCall({ token }: ServerOptions, request: FastifyRequest): void 
     todo: "give the token of .relevo/run.json, or set RELEVO_TOKEN",
   });
 }
+
+/**
+ * Without a token the page of any site, open in a browser on this machine, could ask on its user's behalf. Browsers say so by these headers; no other
+ * client sends them. GET too: a stream makes a gateway replica known.
+ */
+function refuseWebPages({ headers }: FastifyRequest): void {
+  const { origin } = headers;
+  const site = headers["sec-fetch-site"];
+  if (origin === undefined && (site === undefined || site === "none")) return; // none: typed into the browser's address bar
+  throw new RelevoError("origin_not_allowed", "Without a token the API answers to no web page.", {
+    found: origin ?? `sec-fetch-site: ${String(site)}`,
+    allowed: "programs on this machine",
+    todo: "set RELEVO_TOKEN and send it",
+  });
+}
+
+/** Bytes that are no HTTP request: there is no request to log yet. */
+function refuseUnparsed(thrown: Error & { readonly code?: string }, socket: Socket): void {
+  if (thrown.code === "ECONNRESET" || !socket.writable) return void socket.destroy();
+  const [status, phrase, code, message] = UNPARSED[thrown.code ?? ""] ?? NO_HTTP;
+  const body = JSON.stringify(renderError(new RelevoError(code, message)));
+  const head = `HTTP/1.1 ${status} ${phrase}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close`;
+  socket.end(`${head}\r\n\r\n${body}`);
+}
+
+type Refusal = readonly [status: number, phrase: string, code: string, sentence: string];
+
+const NO_HTTP: Refusal = [400, "Bad Request", "request_malformed", "This is no HTTP request."];
+const UNPARSED: Readonly<Record<string, Refusal>> = {
+  HPE_HEADER_OVERFLOW: [431, "Request Header Fields Too Large", "head_too_large", "The request's head is too large."],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout", "request_too_slow", "The request did not come within its time."],
+};
 
 function answerError<T>(thrown: unknown, request: FastifyRequest, answer: (error: RelevoError, status: number) => T): T {
   const error = hasZodFastifySchemaValidationErrors(thrown) ? inputError(thrown, request) : toRelevoError(thrown);

@@ -8,6 +8,7 @@ const STATUS: Readonly<Record<string, number>> = {
   unauthorized: 401,
   notice_unauthorized: 401,
   host_not_allowed: 403,
+  origin_not_allowed: 403,
   route_not_found: 404,
   pool_not_found: 404,
   instance_not_found: 404,
@@ -21,7 +22,9 @@ const STATUS: Readonly<Record<string, number>> = {
   stale_epoch: 409,
   store_conflict: 409,
   replica_unknown: 409,
+  path_invalid: 400,
   body_too_large: 413,
+  path_too_long: 414,
   notice_too_large: 413,
   media_type_unsupported: 415,
   document_invalid: 422,
@@ -42,6 +45,8 @@ export function httpStatusOf(error: RelevoError): number {
 
 /** Fastify's own refusals in our words. */
 const FASTIFY_CODES: Readonly<Record<string, readonly [code: string, sentence: string]>> = {
+  FST_ERR_BAD_URL: ["path_invalid", "The path is not valid percent-encoded UTF-8."],
+  FST_ERR_MAX_PARAM_LENGTH: ["path_too_long", "A part of the path is too long."],
   FST_ERR_CTP_BODY_TOO_LARGE: ["body_too_large", "The body is too large."],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ["media_type_unsupported", "The content type is not supported."],
   FST_ERR_CTP_EMPTY_JSON_BODY: ["body_invalid", "The body is empty."],

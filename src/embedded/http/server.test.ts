@@ -240,10 +240,11 @@ test("only loopback names and no web page may ask", async () => {
   const codes = [
     await call("GET", "/version", { headers: { origin: "https://evil.example" } }),
     await call("GET", "/version", { headers: { host: "evil.example:80" } }),
+    await call("GET", "/version", { headers: { host: "127.evil.example:80" } }),
     await call("GET", "/version", { headers: { host: "localhost:1" } }),
   ].map((answer) => answer.code);
 
-  expect(codes).toEqual([403, 403, 200]);
+  expect(codes).toEqual([403, 403, 403, 200]);
 });
 
 test("JSON is served to who would rather have protobuf, and nothing to who takes only that", async () => {

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../kernel/clock.ts";
 import { RelevoError } from "../../kernel/errors.ts";
+import { isLoopback, isLoopbackHostHeader } from "../../kernel/loopback.ts";
 import { KubeApiError, type ObjectRef } from "../../kube/api.ts";
 import type { KindSpec } from "../kinds.ts";
 import { methodNotAllowed } from "../store/api-errors.ts";
@@ -98,18 +99,13 @@ function listen(server: ReturnType<typeof createServer>, host: string, port: num
   });
 }
 
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || host.startsWith("127.");
-}
-
 type Guard = (request: IncomingMessage) => void;
 
 /** Who may ask: nobody from a web page, and on loopback only who calls it by a loopback name (or a page could, by its own DNS). */
 function guardFor(token: string | undefined, onLoopback: boolean): Guard {
   const expected = token === undefined ? undefined : Buffer.from(`Bearer ${token}`);
   return (request) => {
-    const name = (request.headers.host ?? "").replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
-    if (request.headers.origin !== undefined || (onLoopback && !isLoopback(name))) {
+    if (request.headers.origin !== undefined || (onLoopback && !isLoopbackHostHeader(request.headers.host))) {
       throw new KubeApiError({ code: 403, reason: "Forbidden", message: "the embedded API does not serve web pages" }, "refused");
     }
     if (expected === undefined) return;
