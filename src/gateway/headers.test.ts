@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answerHeaders, hostName, isIdempotent, readRequestHead } from "./headers.ts";
+import { answerHeaders, flatToObject, hostName, isIdempotent, readRequestHead } from "./headers.ts";
 import { pathOf } from "./relay-h1.ts";
 
 test("a request head keeps what concerns the instance, in its order and spelling", () => {
@@ -114,4 +114,18 @@ test.each([
   ["orders", undefined],
 ])("the path of %j is %j", (target, path) => {
   expect(pathOf(target)).toBe(path);
+});
+
+test("a second Host is seen, whatever it says; HTTP/2's authority is the only one that counts", () => {
+  const twice = ["Host", "orders", "host", "orders"];
+
+  expect([readRequestHead(twice, "::1").namesTwoHosts, readRequestHead(["Host", "orders"], "::1").namesTwoHosts]).toEqual([true, false]);
+  expect(readRequestHead(["host", "other"], "::1", "orders")).toMatchObject({ host: "orders", namesTwoHosts: false });
+});
+
+test("a header may have any name that a token may be", () => {
+  expect(Object.entries(flatToObject(["constructor", "a", "constructor", "b", "__proto__", "c"]))).toEqual([
+    ["constructor", ["a", "b"]],
+    ["__proto__", "c"],
+  ]);
 });

@@ -73,6 +73,8 @@ export interface RequestHead {
   /** -1 when it was not given. */
   readonly contentLength: number;
   readonly chunked: boolean;
+  /** More than one `Host`: others on the way may go by another one than we do (RFC 9112 §3.2). */
+  readonly namesTwoHosts: boolean;
   /** A transfer coding besides `chunked`, which cannot be passed on. */
   readonly transfersOtherwise: boolean;
   readonly expectsContinue: boolean;
@@ -86,6 +88,7 @@ export interface RequestHead {
 export function readRequestHead(raw: readonly string[], clientAddress: string, authority?: string): RequestHead {
   const headers: string[] = [];
   let host = authority;
+  let namesTwoHosts = false;
   let contentLength = -1;
   let chunked = false;
   let transfersOtherwise = false;
@@ -110,6 +113,7 @@ export function readRequestHead(raw: readonly string[], clientAddress: string, a
       case "drop":
         break;
       case "host":
+        if (host !== undefined && authority === undefined) namesTwoHosts = true;
         host ??= value;
         break;
       case "connection":
@@ -158,7 +162,7 @@ export function readRequestHead(raw: readonly string[], clientAddress: string, a
   headers.push("x-forwarded-for", forwardedFor, "x-forwarded-proto", proto);
   const shownHost = forwardedHost ?? host;
   if (shownHost !== undefined) headers.push("x-forwarded-host", shownHost);
-  return { headers, host, contentLength, chunked, transfersOtherwise, expectsContinue, hasKey, token, cookie, upgrade };
+  return { headers, host, namesTwoHosts, contentLength, chunked, transfersOtherwise, expectsContinue, hasKey, token, cookie, upgrade };
 }
 
 /** Names that `Connection` lists concern this hop only. */
@@ -217,7 +221,8 @@ export function hostName(host: string): string {
 
 /** Names that come more than once get arrays, as node's object forms want them. */
 export function flatToObject(flat: readonly string[]): Record<string, string | string[]> {
-  const object: Record<string, string | string[]> = {};
+  // Without a prototype: `constructor` is a name like any other.
+  const object = Object.create(null) as Record<string, string | string[]>;
   for (let index = 0; index + 1 < flat.length; index += 2) {
     const name = flat[index] as string;
     const value = flat[index + 1] as string;

@@ -115,7 +115,7 @@ export class H1Front {
     const route = this.#core.routeFor(head.host);
     if (route === undefined) return "no_route";
     const path = pathOf(request.url ?? "/");
-    return path === undefined || head.transfersOtherwise ? "bad_request" : { route, path, head };
+    return path === undefined || head.transfersOtherwise || head.namesTwoHosts ? "bad_request" : { route, path, head };
   }
 
   #begin(connection: Connection, exchange: H1Exchange): void {
