@@ -7,18 +7,30 @@ import type { Clock, Timer } from "./clock.ts";
 import type { Ids } from "./ids.ts";
 import type { Random } from "./random.ts";
 
+/** Node's timers hold 31 bits: one that is longer fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs: number, fire: () => void): Timer {
-    const timer = setTimeout(fire, delayMs);
-    timer.unref();
-    return { cancel: () => clearTimeout(timer) };
+    if (delayMs <= LONGEST_TIMER_MS) {
+      const timer = setTimeout(fire, delayMs);
+      timer.unref();
+      return { cancel: () => clearTimeout(timer) };
+    }
+    let rest: Timer;
+    const first = systemClock.after(LONGEST_TIMER_MS, () => {
+      rest = systemClock.after(delayMs - LONGEST_TIMER_MS, fire);
+    });
+    rest = first;
+    return { cancel: () => rest.cancel() };
   },
   sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const timer = setTimeout(done, delayMs);
+      // Nobody sleeps for weeks, but who would must not wake at once.
+      const timer = setTimeout(done, Math.min(delayMs, LONGEST_TIMER_MS));
       signal?.addEventListener("abort", cancelled, { once: true });
       function done(): void {
         signal?.removeEventListener("abort", cancelled);
