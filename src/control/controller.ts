@@ -113,6 +113,12 @@ export class Controller {
     if (this.#isStarted) this.#queue.wake(pool);
   }
 
+  /** Those whose traffic goes by this route, also under a former name of it; null: all. */
+  wakeRoute(route: string | null): void {
+    if (route === null) return this.wakeAll();
+    for (const [pool, routes] of this.#routes) if (routes.has(route)) this.wake(pool);
+  }
+
   wakeAll(): void {
     for (const { key } of this.#parts.pools.list()) this.wake(key);
   }
@@ -128,7 +134,7 @@ export class Controller {
 
   /** What the planner would decide right now, without acting. */
   async planNow(pool: string): Promise<Pass | undefined> {
-    const entry = this.#isStarted ? this.#entryOf(pool) : undefined;
+    const entry = this.#isStarted ? (this.#entryOf(pool) ?? this.#entries.get(pool)) : undefined;
     const rows = entry && (await this.#parts.store.readPool(pool));
     return entry && rows && this.#plan(entry, rows);
   }
@@ -140,13 +146,14 @@ export class Controller {
   }
 
   #entryOf(pool: string): PoolEntry | undefined {
-    return this.#parts.pools.list().find(({ key }) => key === pool);
+    const [namespace, name = ""] = pool.split("/");
+    return this.#parts.pools.get(namespace, name);
   }
 
-  #wakeForInstance(instance: string | null): void {
-    const pool = instance === null ? undefined : this.poolOf(instance);
+  /** One that no pool has is of an orphaned pool, or a stranger under our label. */
+  #wakeForInstance(instance: string): void {
+    const pool = this.poolOf(instance);
     if (pool !== undefined) this.wake(pool);
-    else this.wakeAll();
   }
 
   async #reconcile(key: string): Promise<Instant | null> {

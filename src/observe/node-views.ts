@@ -20,18 +20,13 @@ export interface NodeViewInput {
 /** A look-up that computes each node once; make a new one for each pass. */
 export function nodeViews({ world, noticed, now }: NodeViewInput): (name: string) => NodeSnapshot | undefined {
   const seen = new Map<string, NodeSnapshot | undefined>();
-  const claims = claimsByNode(world);
   return (name) => {
     if (!seen.has(name)) {
       const node = world.nodes.get(undefined, name);
-      seen.set(name, node && viewNode(node, claims.get(name) ?? [], noticed.get(node.metadata.uid) ?? [], now));
+      seen.set(name, node && viewNode(node, world.nodeClaims.byIndex("node", name), noticed.get(node.metadata.uid) ?? [], now));
     }
     return seen.get(name);
   };
-}
-
-function claimsByNode(world: Pick<World, "nodeClaims">): ReadonlyMap<string, readonly NodeClaim[]> {
-  return Map.groupBy(world.nodeClaims.list(), (claim) => claim.status.nodeName);
 }
 
 function viewNode(node: KubeNode, claims: readonly NodeClaim[], noticed: readonly NodeFinding[], now: Instant): NodeSnapshot {

@@ -34,8 +34,8 @@ export interface World {
   whenSynced(): Promise<void>;
   /** Why what is read may be old; undefined while all of it is in step with the server. */
   trouble(): string | undefined;
-  /** Calls back after anything of these instances, or a node, changed. */
-  onChange(listener: (instance: string | null) => void): void;
+  /** Calls back after anything of an instance, or a node under it, changed. */
+  onChange(listener: (instance: string) => void): void;
 }
 
 export interface WorldOptions {
@@ -49,7 +49,13 @@ export function createWorld(options: WorldOptions): World {
   const common = { ...options, labelSelector: INSTANCE_LABEL };
   const nodes = createInformer({ ...options, type: NODES, parse: parseNode });
   // A cluster without Karpenter has no such kind.
-  const nodeClaims = createInformer({ ...options, type: NODE_CLAIMS, parse: parseNodeClaim, reflector: { optional: true } });
+  const nodeClaims = createInformer({
+    ...options,
+    type: NODE_CLAIMS,
+    parse: parseNodeClaim,
+    indexes: { node: nodeOfClaim },
+    reflector: { optional: true },
+  });
   const pods = createInformer({ ...common, type: PODS, parse: parsePod, indexes: POD_INDEXES });
   const replicaSets = createInformer({ ...common, type: REPLICA_SETS, parse: parseReplicaSet });
   const deployments = createInformer({ ...common, type: DEPLOYMENTS, parse: parseDeployment });
@@ -75,10 +81,23 @@ export function createWorld(options: WorldOptions): World {
       return undefined;
     },
     onChange: (listener) => {
-      for (const informer of [nodes, nodeClaims]) informer.onChange(() => listener(null));
+      const tellOf = (labels: Readonly<Record<string, string>> | undefined): void => {
+        const instance = labels?.[INSTANCE_LABEL];
+        if (instance !== undefined) listener(instance);
+      };
+      // A node matters to what runs on it; what comes to run there is seen as a change of a pod.
+      const tellOfNode = (name: string): void => pods.byIndex("node", name).forEach(({ metadata }) => tellOf(metadata.labels));
+      nodes.onChange(({ name }) => tellOfNode(name));
+      nodeClaims.onChange(({ before, after }) => {
+        for (const name of new Set([before, after].flatMap((claim) => (claim ? nodeOfClaim(claim) : [])))) tellOfNode(name);
+      });
       for (const informer of [pods, replicaSets, deployments, statefulSets]) {
-        informer.onChange(({ before, after }) => listener((after ?? before)?.metadata.labels[INSTANCE_LABEL] ?? null));
+        informer.onChange(({ before, after }) => tellOf((after ?? before)?.metadata.labels));
       }
     },
   };
+}
+
+function nodeOfClaim({ status }: NodeClaim): readonly string[] {
+  return status.nodeName === "" ? [] : [status.nodeName];
 }

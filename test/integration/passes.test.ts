@@ -1,5 +1,6 @@
 /** What a pass sees of the passes before it, and how many there are (I5, D15). Level: simulated. */
 import { afterEach, expect, test } from "vitest";
+import { NODES } from "../../src/kube/resources.ts";
 import type { Store } from "../../src/store/port.ts";
 import { Harness, ordersPool } from "./harness.ts";
 
@@ -73,4 +74,28 @@ test("a drain that is decided and not yet recorded is no longer spare for anothe
   for (const goOn of waiting) goOn();
   await harness.pass(50);
   expect((await harness.serving()).length).toBeGreaterThanOrEqual(2);
+});
+
+test("requests that come and go at what serves, and nodes that carry nothing of the pool, are no reason to look (D15)", async () => {
+  const count = { passes: 0 };
+  harness = await Harness.start({ nodes: 6, store: counting(count) });
+  const served = await harness.serve();
+  await harness.pass(10_000);
+  const used = new Set(served.map(({ incarnation }) => incarnation.nodeName));
+  const idle = harness.cluster.provisioner.nodes().find(({ name }) => !used.has(name))?.name ?? "";
+
+  count.passes = 0;
+  for (let round = 1; round <= 20; round += 1) {
+    harness.gateways[0]?.hold(served[0]?.id ?? "", { requests: round });
+    await harness.cluster.api.patch({ type: NODES, name: idle }, { metadata: { annotations: { beat: String(round) } } });
+    await harness.pass(50);
+  }
+  expect(count.passes).toBeLessThanOrEqual(1);
+
+  await harness.cluster.api.patch(
+    { type: NODES, name: served[0]?.incarnation.nodeName ?? "" },
+    { metadata: { annotations: { beat: "1" } } },
+  );
+  await harness.pass(20);
+  expect(count.passes).toBeGreaterThanOrEqual(1);
 });
