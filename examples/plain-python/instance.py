@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 BOOT_ID = str(uuid.uuid4())  # new with every process
 NAME = os.environ.get("RELEVO_INSTANCE") or socket.gethostname()
 MAX_BODY = 4096
+# Where nobody admits it (no RELEVO_INSTANCE) it serves from the start.
+TAKES_WORK = ("admitted", "draining") if "RELEVO_INSTANCE" in os.environ else ("starting", "ready", "admitted", "draining")
 NEXT = {"prepare": "ready", "admit": "admitted", "drain": "draining", "close": "closed"}
 
 lock = threading.Lock()
@@ -30,8 +32,8 @@ class Handler(BaseHTTPRequestHandler):
             ok = state != "closed"
             return self.answer(200 if ok else 503, {"ok": ok, "bootId": BOOT_ID, "reason": None if ok else "closed"})
         with lock:
-            if state == "closed":  # provably not taken: the gateway sends it elsewhere
-                return self.refuse(503, "closed", "the door is shut", {"relevo-not-taken": "1", "connection": "close"})
+            if state not in TAKES_WORK:  # provably not taken: the gateway sends it elsewhere
+                return self.refuse(503, state, f"the instance is {state}", {"relevo-not-taken": "1", "connection": "close"})
             in_flight += 1
         try:
             self.answer(200, {"hello": NAME})  # the application

@@ -220,3 +220,26 @@ test("the environment is read when the instance is made, and a PORT that is none
     expect.objectContaining({ code: "port_invalid", found: "eighty" }),
   );
 });
+
+test("work is taken from the admission on: a process that nobody looked at yet takes none (I11, D13)", async () => {
+  const { instance, base } = await start({ env: { HOST: "127.0.0.1", PORT: "0", RELEVO_INSTANCE: "orders-1" } });
+  const ask = async () => {
+    const answer = await fetch(`${base}/work`);
+    return [answer.status, answer.headers.get("relevo-not-taken"), await answer.text()];
+  };
+  const refusal = (state: string) =>
+    JSON.stringify({ error: { code: "not_admitted", message: `The instance is ${state}: it did not take the request.` } });
+
+  expect(await ask()).toEqual([503, "1", refusal("starting")]);
+  await instance.perform("prepare", "s1", null);
+  expect(await ask()).toEqual([503, "1", refusal("ready")]);
+  await instance.perform("admit", "s2", null);
+  expect(await ask()).toEqual([200, null, "hello"]);
+  await instance.perform("drain", "s3", null);
+  expect(await ask()).toEqual([200, null, "hello"]);
+});
+
+test("an instance that nobody manages serves at once", async () => {
+  const { base } = await start();
+  expect((await fetch(`${base}/work`)).status).toBe(200);
+});

@@ -3,8 +3,8 @@
  *
  *   starting → ready (prepare) → admitted (admit) → draining (drain) → closed (close)
  *
- * 1. Work is taken in every state but `closed`: who gets traffic is the gateway's to say. Once closed, a request is answered 503 with
- *    `relevo-not-taken: 1`, which lets the gateway send it elsewhere; what is in flight goes on.
+ * 1. Work is taken from the admission on until `close`. Before and after, a request is answered 503 with `relevo-not-taken: 1`, which lets the gateway send
+ *    it elsewhere: a container that was restarted keeps its address, and nobody has looked at the new process yet. What is in flight goes on.
  * 2. A call names the boot id that it means; another process never obeys it. The same `Idempotency-Key` gets the first answer again.
  * 3. A drain without a deadline never closes anything. With one, upgraded connections that outlive it are closed with 1012 shortly before; a later
  *    drain can bring the deadline forward and never moves it back.
@@ -53,6 +53,8 @@ export interface InstanceOptions {
   readonly onPrepare?: Hook;
   readonly onDrain?: Hook;
   readonly onClose?: Hook;
+  /** Takes work before it is admitted; by default only where nobody admits it (no `RELEVO_INSTANCE`). */
+  readonly servesUnadmitted?: boolean;
   /** How long before a drain's deadline the upgraded connections are closed. */
   readonly closeMarginMs?: number;
   /** Where things that nobody waits for are said; a process warning otherwise. */
@@ -82,6 +84,7 @@ export class RelevoInstance {
   readonly #upgraded: UpgradedConnections;
   readonly #endpoint: ProtocolEndpoint;
   #state: Identity["state"] = "starting";
+  readonly #servesUnadmitted: boolean;
   #admittedBy: string | null = null;
   #requests = 0;
   #deadline: Instant | null = null;
@@ -93,6 +96,7 @@ export class RelevoInstance {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.name = options.name ?? env["RELEVO_INSTANCE"] ?? env["POD_NAME"] ?? hostname();
+    this.#servesUnadmitted = options.servesUnadmitted ?? env["RELEVO_INSTANCE"] === undefined;
     this.bootId = (options.ids ?? systemIds).next("boot");
     this.#host = options.host ?? env["HOST"] ?? env["POD_IP"] ?? "0.0.0.0";
     this.#port = options.port ?? parsePort(env["PORT"]);
@@ -231,7 +235,7 @@ export class RelevoInstance {
   #route(request: IncomingMessage, response: ServerResponse): void {
     const url = request.url ?? "/";
     if (url.startsWith(`${PREFIX}/`)) return void this.#endpoint.answer(request, response);
-    if (this.#state === "closed") return refuseRequest(request, response);
+    if (!this.#takesWork()) return refuseRequest(request, response, this.#state);
     this.#requests++;
     response.once("close", () => {
       this.#requests--;
@@ -242,9 +246,13 @@ export class RelevoInstance {
 
   #upgrade(onUpgrade: UpgradeListener, request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy()); // a peer that vanishes during the upgrade must not end the process
-    if (this.#state === "closed" || this.#isClosingUpgraded()) return void socket.end(UPGRADE_NOT_TAKEN);
+    if (!this.#takesWork() || this.#isClosingUpgraded()) return void socket.end(UPGRADE_NOT_TAKEN);
     this.#upgraded.add(socket);
     onUpgrade(request, socket, head);
+  }
+
+  #takesWork(): boolean {
+    return this.#state === "admitted" || this.#state === "draining" || (this.#servesUnadmitted && this.#state !== "closed");
   }
 
   /** From the margin before the deadline on, a new session would be closed as soon as it is open. */
@@ -264,17 +272,17 @@ export class RelevoInstance {
   }
 }
 
-const CLOSED_BODY = JSON.stringify({ error: { code: "closed", message: "The instance is closed: it did not take the request." } });
-
-function refuseRequest(request: IncomingMessage, response: ServerResponse): void {
+function refuseRequest(request: IncomingMessage, response: ServerResponse, state: string): void {
+  const code = state === "closed" ? "closed" : "not_admitted";
+  const body = JSON.stringify({ error: { code, message: `The instance is ${state}: it did not take the request.` } });
   request.resume();
   response.writeHead(503, {
     [NOT_TAKEN_HEADER]: "1",
     connection: "close",
     "content-type": "application/json",
-    "content-length": CLOSED_BODY.length,
+    "content-length": Buffer.byteLength(body),
   });
-  response.end(CLOSED_BODY);
+  response.end(body);
 }
 
 function parsePort(text: string | undefined): number {

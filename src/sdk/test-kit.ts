@@ -10,13 +10,14 @@ export interface Started {
   readonly reports: string[];
 }
 
-/** Serves until the test is over. */
+/** Serves until the test is over; as nobody's instance from the start, unless the test gives it RELEVO_INSTANCE. */
 export async function start(options: Partial<InstanceOptions> = {}): Promise<Started> {
   const clock = new VirtualClock();
   const reports: string[] = [];
   const instance = createInstance({
     handler: (_request, response) => response.end("hello"),
-    env: { HOST: "127.0.0.1", PORT: "0", RELEVO_INSTANCE: "orders-1" },
+    name: "orders-1",
+    env: { HOST: "127.0.0.1", PORT: "0" },
     clock,
     ids: { next: (prefix) => `${prefix}-0123456789` },
     report: (sentence) => reports.push(sentence),

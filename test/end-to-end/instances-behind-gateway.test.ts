@@ -99,6 +99,7 @@ async function startOrders(name: string): Promise<Running> {
   const { host, port, bootId } = JSON.parse(line) as { readonly host: string; readonly port: number; readonly bootId: string };
   const running: Running = { name, child, bootId, target: { host, port, bootId, protocol: "relevo/v1", healthPath: "/relevo/v1/health" } };
   instances.push(running);
+  await driver.admit(running.target, { step: `admit-${name}`, bootId, deadline: null });
   return running;
 }
 
