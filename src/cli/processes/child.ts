@@ -37,7 +37,10 @@ export function argumentsThatFollow(): Promise<readonly string[]> {
   });
 }
 
-/** Settles when the process is asked to end: SIGTERM, SIGINT, or its parent is gone. A second signal ends it at once. */
+/**
+ * Settles when the process is asked to end: SIGTERM, SIGINT, or its parent is gone, also when it went before this was called. A second signal ends it at
+ * once. To be called before anything that may wait for others, or a process that cannot start yet could not be ended either.
+ */
 export function untilAskedToEnd(): Promise<void> {
   return new Promise((resolve) => {
     let isAsked = false;
@@ -50,6 +53,8 @@ export function untilAskedToEnd(): Promise<void> {
     };
     process.on("SIGTERM", ask);
     process.on("SIGINT", ask);
-    if (process.send) process.on("disconnect", ask);
+    if (!process.send) return;
+    process.on("disconnect", ask);
+    if (!process.connected) ask();
   });
 }

@@ -31,6 +31,7 @@ const CONSOLIDATE_AFTER_INTERVALS = 3;
 
 /** Runs until it is asked to end. */
 export async function runCluster(options: ClusterProcessOptions): Promise<void> {
+  const asked = untilAskedToEnd();
   const log = createLogger({ level: options.logLevel, name: "cluster", clock: systemClock });
   const { dir, nodes, zones, bootDelayMs, disruptionIntervalMs, apiPort, adminPort } = options;
   const cluster = await startEmbeddedCluster({
@@ -51,7 +52,7 @@ export async function runCluster(options: ClusterProcessOptions): Promise<void> 
       : { provisioner: { disruptionIntervalMs, consolidateAfterMs: CONSOLIDATE_AFTER_INTERVALS * disruptionIntervalMs } }),
   });
   tellReady({ cluster: cluster.url, admin: cluster.adminUrl, kubeconfig: cluster.kubeconfigPath });
-  await untilAskedToEnd();
+  await asked;
   await cluster.close();
 }
 

@@ -28,6 +28,7 @@ export interface ControllerProcessOptions {
 
 /** Runs until it is asked to end. */
 export async function runController(options: ControllerProcessOptions): Promise<void> {
+  const asked = untilAskedToEnd();
   const log = createLogger({ level: options.logLevel, name: "controller", clock: systemClock });
   mkdirSync(dirname(options.store), { recursive: true });
   const store = await openStore({ path: options.store });
@@ -54,9 +55,10 @@ export async function runController(options: ControllerProcessOptions): Promise<
   const url = await server.listen({ host: options.host, port: options.port });
   log.info({ url }, "the controller's API is up");
   tellReady({ controller: url });
-  await composed.controller.start();
+  // It starts once it has seen the whole cluster, which may be away for as long as it likes.
+  await Promise.race([composed.controller.start(), asked]);
 
-  await untilAskedToEnd();
+  await asked;
   log.info({}, "ending in good order");
   await server.close();
   await composed.close();

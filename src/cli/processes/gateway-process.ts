@@ -24,6 +24,7 @@ export interface GatewayProcessOptions {
 
 /** Runs until it is asked to end. */
 export async function runGateway(options: GatewayProcessOptions): Promise<void> {
+  const asked = untilAskedToEnd();
   const log = createLogger({ level: options.logLevel, name: "gateway", clock: systemClock });
   const gateway = await startGateway({
     host: options.host,
@@ -39,7 +40,13 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
   });
   const admin = createHttpServer((request, response) => {
     if (request.url !== "/metrics") return void response.writeHead(404).end();
-    void gateway.metrics.metrics().then((text) => response.writeHead(200, { "content-type": gateway.metrics.contentType }).end(text));
+    gateway.metrics.metrics().then(
+      (text) => response.writeHead(200, { "content-type": gateway.metrics.contentType }).end(text),
+      (error: unknown) => {
+        log.error({ err: error }, "the metrics cannot be collected");
+        response.writeHead(500).end();
+      },
+    );
   });
   const adminPort = await new Promise<number>((resolve, reject) => {
     admin.once("error", reject);
@@ -50,7 +57,7 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
   });
   tellReady({ gateway: gateway.url, replica: gateway.replica, metrics: `http://127.0.0.1:${adminPort}/metrics` });
 
-  await untilAskedToEnd();
+  await asked;
   await gateway.close({ graceMs: options.graceMs });
   admin.close();
 }

@@ -6,7 +6,7 @@ import { closeSync, mkdirSync, openSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Clock } from "../../kernel/clock.ts";
-import { RelevoError } from "../../kernel/errors.ts";
+import { describeError, RelevoError } from "../../kernel/errors.ts";
 import { type ArgumentsMessage, isReadyMessage } from "./child.ts";
 import { STEADY_MEMORY } from "./node-flags.ts";
 
@@ -94,15 +94,10 @@ class Child {
 
   start(): Promise<Readonly<Record<string, string>>> {
     return new Promise((resolve, reject) => {
+      this.#process = undefined;
       const logFile = join(this.#options.logDir, `${this.spec.name}.log`);
-      const log = openSync(logFile, "a");
       const args = this.spec.args(this.#facts);
-      const program = args instanceof Promise ? [PRELOADED, this.spec.name] : [MAIN, ...args];
-      const child = spawn(process.execPath, [...process.execArgv, ...STEADY_MEMORY, ...program], {
-        stdio: ["ignore", log, log, "ipc"],
-        env: { ...process.env, ...this.spec.env },
-      });
-      closeSync(log);
+      const child = this.#spawn(logFile, args instanceof Promise ? [PRELOADED, this.spec.name] : [MAIN, ...args]);
       this.#process = child;
       if (args instanceof Promise) sendArguments(child, args, reject);
       const startedAt = this.#options.clock.monotonic();
@@ -132,6 +127,18 @@ class Child {
     });
   }
 
+  #spawn(logFile: string, program: readonly string[]): ChildProcess {
+    const log = openSync(logFile, "a");
+    try {
+      return spawn(process.execPath, [...process.execArgv, ...STEADY_MEMORY, ...program], {
+        stdio: ["ignore", log, log, "ipc"],
+        env: { ...process.env, ...this.spec.env },
+      });
+    } finally {
+      closeSync(log);
+    }
+  }
+
   whenRestarted(): Promise<void> {
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
@@ -139,7 +146,7 @@ class Child {
   async stop(): Promise<void> {
     this.#isStopping = true;
     const child = this.#process;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
     child.kill("SIGTERM");
     const timer = this.#options.clock.after(END_WITHIN_MS, () => child.kill("SIGKILL"));
@@ -154,8 +161,11 @@ class Child {
     const pause = this.#pauseMs;
     this.#pauseMs = Math.min(pause * 2, LONGEST_PAUSE_MS);
     this.#options.clock.after(pause, () => {
-      // A start that fails ends in `exit` again, and so in the next pause.
-      if (!this.#isStopping) void this.start().catch(() => undefined);
+      if (this.#isStopping) return;
+      this.start().catch((error: unknown) => {
+        // What was started ends in `exit`, and so in the next pause. What could not even be started, for want of memory or descriptors, does not.
+        if (this.#process?.pid === undefined) this.#restart(describeError(error), 0);
+      });
     });
   }
 }

@@ -1,0 +1,14 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+test("a process whose parent went while it was starting ends by itself", async () => {
+  const child = fork(fileURLToPath(new URL("testing/slow-starter.ts", import.meta.url)), { execPath: process.execPath });
+  await once(child, "message");
+
+  child.disconnect();
+  const [code] = await once(child, "exit");
+
+  expect(code).toBe(0);
+});
