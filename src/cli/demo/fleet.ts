@@ -86,6 +86,12 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     undo.push(() => kube.close());
     const client = new ControllerClient({ url: stack.controllerUrl, token: null, webhookSecret: stack.webhookSecret, fetch, clock });
     const world = new DemoWorld({ client, adminUrl: stack.adminUrl, webhookSecret: stack.webhookSecret, ids: options.ids, clock, signal });
+    // A pool that comes before its nodes would land on the first of them alone.
+    await world.until(
+      `${options.nodes} nodes`,
+      SERVING_WITHIN_MS,
+      async () => (await world.nodes()).filter(({ ready }) => ready).length >= options.nodes,
+    );
     return {
       stack,
       kube,
