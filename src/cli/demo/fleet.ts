@@ -18,6 +18,7 @@ import { DemoWorld } from "./world.ts";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 /** Karpenter looks every 10 s; the demo's provisioner more often, so that nobody waits for it. */
 const DISRUPTION_INTERVAL_MS = 2_000;
+const NODES_WITHIN_MS = 60_000;
 const SERVING_WITHIN_MS = 60_000;
 
 export interface FleetOptions {
@@ -92,6 +93,9 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       SERVING_WITHIN_MS,
       async () => (await world.nodes()).filter(({ ready }) => ready).length >= options.nodes,
     );
+    // Pods that came before the other nodes would all be put on the first one.
+    const haveNodes = async () => (await world.nodes()).filter(({ ready }) => ready).length >= options.nodes;
+    await world.until(`${options.nodes} ready nodes`, NODES_WITHIN_MS, haveNodes);
     return {
       stack,
       kube,
