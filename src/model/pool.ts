@@ -8,16 +8,38 @@ import { PRIORITIES, type RoutePolicy } from "./membership.ts";
 
 export const API_VERSION = "relevo.dev/v1alpha1";
 
-/** Text such as `90s` in documents, milliseconds in code. */
-const duration = z
-  .string()
-  .regex(/^(\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/, "a duration such as 90s, 2m or 1h30m")
-  .transform((text) => parseDuration(text) ?? 0);
+/** Beyond it no time can be told any more, and no timer set. */
+const LONGEST_MS = 365 * 86_400_000;
+
+/** Text such as `90s` in documents, milliseconds in code; at least `leastMs`. */
+const durationOf = (leastMs: number, what: string) =>
+  z
+    .string()
+    .regex(/^(\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/, "a duration such as 90s, 2m or 1h30m")
+    .refine((text) => within(parseDuration(text), leastMs), { error: what })
+    .transform((text) => parseDuration(text) ?? 0);
+
+function within(ms: number | undefined, leastMs: number): boolean {
+  return ms === undefined || (ms >= leastMs && ms <= LONGEST_MS); // what is no duration at all is told by its form
+}
+
+const duration = durationOf(0, "is longer than 365d");
+/** Of what cannot be done in no time: a limit of 0 would refuse everything. */
+const someTime = durationOf(1, "must be longer than 0s and at most 365d");
 
 const dnsLabel = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 40 characters");
 
 /** Kinds that a blueprint may hold; anything else is refused, ClusterRoles first of all. */
 export const BLUEPRINT_KINDS = ["Deployment", "StatefulSet", "Service", "ConfigMap", "PersistentVolumeClaim"] as const;
+
+const API_VERSION_OF: Readonly<Record<(typeof BLUEPRINT_KINDS)[number], string>> = {
+  Deployment: "apps/v1",
+  StatefulSet: "apps/v1",
+  Service: "v1",
+  ConfigMap: "v1",
+  PersistentVolumeClaim: "v1",
+};
+const OBJECT_NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
 const blueprintObject = z.looseObject({
   apiVersion: z.string(),
@@ -49,20 +71,24 @@ export const poolSpecSchema = z
       .strictObject({
         port: z.int().min(1).max(65535).default(8080),
         protocol: z.enum(["relevo/v1", "none"]).default("relevo/v1"),
-        healthPath: z.string().startsWith("/").default("/relevo/v1/health"),
+        healthPath: z
+          .string()
+          .max(1_000)
+          .regex(/^\/[\x21-\x7e]*$/, "a path that begins with / and holds no spaces")
+          .default("/relevo/v1/health"),
       })
       .prefault({}),
     traffic: z
       .strictObject({
         route: dnsLabel.optional(),
-        hosts: z.array(z.string()).max(50).default([]),
+        hosts: z.array(z.string().min(1).max(253)).max(50).default([]),
         retry: z.enum(["idempotent", "not-taken"]).default("idempotent"),
         tries: z.int().min(1).max(10).default(3),
-        perTryTimeout: duration.prefault("1s"),
+        perTryTimeout: someTime.prefault("1s"),
         queue: z.strictObject({ limit: z.int().min(0).max(100_000).default(500), wait: duration.prefault("2s") }).prefault({}),
         slowStart: duration.prefault("1s"),
         concurrency: z.int().min(1).max(100_000).default(256),
-        healthEvery: duration.prefault("1s"),
+        healthEvery: someTime.prefault("1s"),
       })
       .prefault({}),
     disruption: z
@@ -77,11 +103,11 @@ export const poolSpecSchema = z
           .strictObject({
             retries: z.int().min(0).max(100).default(3),
             per: duration.prefault("10m"),
-            readyWithin: duration.prefault("2m"),
+            readyWithin: someTime.prefault("2m"),
           })
           .prefault({}),
         /** An instance that answers no check for this long, its node being well, counts as lost. */
-        unreachableAfter: duration.prefault("10s"),
+        unreachableAfter: someTime.prefault("10s"),
         /** Who may own a node that a candidate lands on. */
         provisioners: z.array(z.enum(PROVISIONERS)).min(1).default(["karpenter"]),
       })
@@ -102,14 +128,19 @@ export const poolSpecSchema = z
         message: "holds no Deployment and no StatefulSet: the first one is the instance's lead",
         input: spec.blueprint.objects.map((object) => object.kind),
       });
+    const seen = new Set<string>();
     for (const [index, object] of spec.blueprint.objects.entries()) {
-      if (!object.metadata.name.includes("$(relevo.instance)"))
-        context.addIssue({
-          code: "custom",
-          path: ["blueprint", "objects", index, "metadata", "name"],
-          message: "must contain $(relevo.instance): two instances may not share an object",
-          input: object.metadata.name,
-        });
+      const { kind, apiVersion, metadata } = object;
+      const refuse = (path: readonly string[], message: string, input: unknown) =>
+        context.addIssue({ code: "custom", path: ["blueprint", "objects", index, ...path], message, input });
+      if (apiVersion !== API_VERSION_OF[kind]) refuse(["apiVersion"], `must be ${API_VERSION_OF[kind]} for a ${kind}`, apiVersion);
+      if (!metadata.name.includes("$(relevo.instance)"))
+        refuse(["metadata", "name"], "must contain $(relevo.instance): two instances may not share an object", metadata.name);
+      else if (!OBJECT_NAME.test(metadata.name.replaceAll(/\$\(relevo\.(instance|site)\)/g, "x")))
+        refuse(["metadata", "name"], "must be lower-case letters, digits, dashes and dots around $(relevo.instance)", metadata.name);
+      const key = `${kind} ${metadata.name}`;
+      if (seen.has(key)) refuse(["metadata", "name"], `is that of another ${kind} of the blueprint`, metadata.name);
+      seen.add(key);
     }
   });
 export type PoolSpec = z.output<typeof poolSpecSchema>;

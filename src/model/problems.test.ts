@@ -49,6 +49,37 @@ test("a value of the wrong kind, an unknown name, a bad duration: each is told w
   ]);
 });
 
+test("times that mean nothing are refused: none at all where one is needed, and what no clock can tell", () => {
+  const sentences = (spec: object) => told(spec).map(([sentence]) => sentence);
+
+  expect(sentences({ disruption: { drainFor: `${"9".repeat(400)}d`, candidates: { per: "366d", readyWithin: "0s" } } })).toEqual([
+    "spec.disruption.drainFor: is longer than 365d",
+    "spec.disruption.candidates.per: is longer than 365d",
+    "spec.disruption.candidates.readyWithin: must be longer than 0s and at most 365d",
+  ]);
+  expect(sentences({ traffic: { perTryTimeout: "0s", healthEvery: "0ms" } })).toHaveLength(2);
+  expect(sentences({ traffic: { slowStart: "0s", queue: { wait: "0s" } }, disruption: { drainLead: "0s" } })).toEqual([]);
+});
+
+test("a blueprint names objects that can be made, each once", () => {
+  const [lead] = GOOD.spec.blueprint.objects;
+  const named = (name: string, more: object = {}) => told({ blueprint: { objects: [{ ...lead, ...more, metadata: { name } }] } })[0]?.[0];
+  const field = "spec.blueprint.objects[0]";
+
+  expect(named("$(relevo.instance)", { apiVersion: "evil/v1" })).toBe(`${field}.apiVersion: must be apps/v1 for a Deployment`);
+  for (const name of [
+    "$(relevo.instance)/../x",
+    "$(relevo.$(relevo.instance))",
+    "$(relevo.instance)-$(relevo.secret)",
+    "A$(relevo.instance)",
+  ])
+    expect(named(name)).toBe(`${field}.metadata.name: must be lower-case letters, digits, dashes and dots around $(relevo.instance)`);
+  expect(told({ blueprint: { objects: [lead, lead] } }).map(([sentence]) => sentence)).toEqual([
+    "spec.blueprint.objects[1].metadata.name: is that of another Deployment of the blueprint",
+  ]);
+  expect(named("$(relevo.instance)-$(relevo.site)")).toBeUndefined();
+});
+
 test("what is missing is told as missing, with where it belongs", () => {
   const { driver: _driver, ...spec } = GOOD.spec;
 
