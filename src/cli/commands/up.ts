@@ -23,6 +23,7 @@ export async function up(context: CliContext, options: UpCommandOptions): Promis
     token: context.env.RELEVO_TOKEN ?? null,
     clock: context.clock,
     onDeath: (name, how) => context.err(`relevo: the process ${name} ended (${how}) and is started again\n`),
+    onTrouble: (sentence) => context.err(`relevo: ${sentence}\n`),
     onReady: (name) => context.err(dim(`${name} is up\n`)),
   });
   const { gatewayUrl, controllerUrl, clusterUrl, adminUrl, kubeconfig } = stack;

@@ -1,8 +1,9 @@
 /** `relevo up`: the embedded cluster, the controller and the gateway as three processes under one supervisor, and the file by which commands find them. */
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "../../kernel/clock.ts";
+import type { Clock, Timer } from "../../kernel/clock.ts";
+import { describeError } from "../../kernel/errors.ts";
 import { formatDuration } from "../../kernel/units.ts";
 import { removeRunFile, writeRunFile } from "../run-file.ts";
 import { type ChildSpec, Supervisor } from "./supervisor.ts";
@@ -24,6 +25,8 @@ export interface StackOptions {
   readonly token: string | null;
   readonly clock: Clock;
   readonly onDeath: (name: string, how: string) => void;
+  /** Told once for each time that something goes wrong that ends nothing. */
+  readonly onTrouble?: (sentence: string) => void;
   /** Told as each process is up. */
   readonly onReady?: (name: string, urls: Readonly<Record<string, string>>) => void;
 }
@@ -40,12 +43,15 @@ export interface Stack {
   stop(): Promise<void>;
 }
 
+const RUN_FILE_RETRY_MS = 2_000;
+
 export async function startStack(options: StackOptions): Promise<Stack> {
   const { dir, cwd, ports, clock, logLevel } = options;
   mkdirSync(dir, { recursive: true });
   const webhookSecret = secretIn(join(dir, "webhook.secret"));
   secretIn(join(dir, "gateway.key"));
   let onRestart: () => void = () => undefined;
+  let isStopped = false;
   const supervisor = new Supervisor({ clock, logDir: join(dir, "logs"), onDeath: options.onDeath, onReady: () => onRestart() });
   const begin = async (name: string, args: ChildSpec["args"]) => {
     const env = { NODE_COMPILE_CACHE: join(dir, "compile-cache"), RELEVO_TOKEN: options.token ?? undefined };
@@ -92,12 +98,14 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       webhookSecret,
       supervisor,
       stop: async () => {
+        isStopped = true;
         onRestart = () => undefined;
         removeRunFile(cwd);
         await supervisor.stop();
       },
     };
-    const tell = () =>
+    const tell = () => {
+      if (isStopped) return;
       writeRunFile(cwd, {
         controllerUrl,
         token: options.token,
@@ -113,13 +121,32 @@ export async function startStack(options: StackOptions): Promise<Stack> {
           cluster: supervisor.pidOf("cluster") ?? null,
         },
       });
+    };
     tell();
-    onRestart = tell;
+    onRestart = keepTelling(tell, clock, options.onTrouble);
     return stack;
   } catch (error) {
     await supervisor.stop();
     throw error;
   }
+}
+
+/** A restart is no moment to fail for a file that only commands read: it is written as soon as the disk takes it. */
+function keepTelling(tell: () => void, clock: Clock, onTrouble: StackOptions["onTrouble"]): () => void {
+  let retry: Timer | undefined;
+  const attempt = () => {
+    retry?.cancel();
+    try {
+      tell();
+    } catch (error) {
+      if (retry === undefined)
+        onTrouble?.(`the run file cannot be written, commands may look for processes that ended: ${describeError(error)}`);
+      retry = clock.after(RUN_FILE_RETRY_MS, attempt);
+      return;
+    }
+    retry = undefined;
+  };
+  return attempt;
 }
 
 function portOf(url: string | undefined, otherwise: number): string {
@@ -128,6 +155,10 @@ function portOf(url: string | undefined, otherwise: number): string {
 
 /** Made once, readable by its owner alone. */
 function secretIn(path: string): string {
-  if (!existsSync(path)) writeFileSync(path, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
+  if (!existsSync(path)) {
+    // On a full disk there is no secret rather than half of one.
+    writeFileSync(`${path}.new`, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600 });
+    renameSync(`${path}.new`, path);
+  }
   return readFileSync(path, "utf8").trim();
 }
