@@ -14,6 +14,8 @@ import type { World } from "./world.ts";
 
 /** Notices older than this no longer announce anything. */
 const OPEN_FOR_MS = 24 * 3_600_000;
+/** More open notices than this are not taken: each is compared with every node, and the sender tries again. */
+const MAX_OPEN = 10_000;
 /** Machines that went are remembered up to this many. */
 const MAX_DEPARTED = 10_000;
 const ENDED = new Set(["matched", "node_gone", "other_cluster", "duplicate", "ignored"]);
@@ -55,7 +57,7 @@ export class NoticeDesk {
 
   async start(): Promise<void> {
     const since = this.#options.clock.now() - OPEN_FOR_MS;
-    for (const notice of await this.#options.store.openNotices(since)) this.#open.set(notice.id, notice);
+    for (const notice of await this.#options.store.openNotices(since)) this.#keep(notice);
     this.#match();
   }
 
@@ -71,15 +73,26 @@ export class NoticeDesk {
   /** Durable when it settles. Throws NoticeError when the message cannot be understood, and the store's error when it cannot be kept. */
   async receive(source: string, body: string): Promise<Receipt> {
     const { store, clock, ids } = this.#options;
+    if (this.#open.size >= MAX_OPEN)
+      throw new RelevoError("notices_full", "too many notices wait for their machines", {
+        class: "retryable",
+        found: this.#open.size,
+        allowed: `${MAX_OPEN} at once`,
+      });
     const { notice, outcome } = await receiveNotice(body, { parse: this.#parserOf(source), store, clock, ids });
     this.#options.onOutcome(source, outcome);
     if (outcome === "received") {
-      this.#open.set(notice.id, recordOfNotice(notice));
+      this.#keep(recordOfNotice(notice));
       this.#match();
       this.#options.onChange();
     }
     const list = (wanted: string) => (outcome === wanted ? [notice.id] : []);
     return { accepted: list("received"), duplicates: list("duplicate"), ignored: list("ignored") };
+  }
+
+  /** Its body is in the store and nothing here reads it. */
+  #keep(notice: NoticeRecord): void {
+    this.#open.set(notice.id, { ...notice, body: "" });
   }
 
   #parserOf(source: string): (body: string, reception: Reception) => Notice {

@@ -34,7 +34,7 @@ import {
 
 export function planDisruption(pool: PoolSnapshot, desired: number, budget: Budget, now: Instant, draft: Draft): void {
   for (const instance of pool.instances) {
-    if (instance.record.phase === "draining") hasten(instance, draft);
+    if (instance.record.phase === "draining") hasten(pool, instance, draft);
     if (mayAct(pool, instance)) protect(pool, instance, draft);
   }
   for (const instance of pool.instances.filter(isCondemned).toSorted(compareUrgency))
@@ -111,7 +111,7 @@ function requestReplacement(pool: PoolSnapshot, instance: InstanceSnapshot, budg
 
 function considerDrain(pool: PoolSnapshot, instance: InstanceSnapshot, desired: number, budget: Budget, now: Instant, draft: Draft): void {
   const replacement = replacementOf(pool, instance);
-  const deadline = deadlineOf(instance);
+  const deadline = deadlineOf(pool, instance);
   if (deadline === null) {
     if (!budget.hasSpare()) return draft.hold(idOf(instance), waiting(pool, instance, desired));
     if (!budget.hasDrainSlot()) return draft.hold(idOf(instance), reason("draining_used", { draining: pool.spec.disruption.draining }));
@@ -169,8 +169,8 @@ function drainInstance(instance: InstanceSnapshot, deadline: Instant | null, dra
 }
 
 /** A deadline that became known while the instance drains: the drain now has an end, and the instance must hear of it. */
-function hasten(instance: InstanceSnapshot, draft: Draft): void {
-  const deadline = deadlineOf(instance);
+function hasten(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
+  const deadline = deadlineOf(pool, instance);
   const loss = gravestEvidence(instance)?.loss;
   if (deadline === null || loss === undefined || loss === "forced") return;
   const known = instance.record.drainDeadline;

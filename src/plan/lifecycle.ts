@@ -272,7 +272,7 @@ function shutDoor(pool: PoolSnapshot, instance: InstanceSnapshot, silent: readon
 
 function holdDrain(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
   const overdueAt = (instance.record.drainSince ?? now) + pool.spec.disruption.drainFor;
-  if (now >= overdueAt && deadlineOf(instance) === null) {
+  if (now >= overdueAt && deadlineOf(pool, instance) === null) {
     return draft.hold(idOf(instance), reason("drain_overdue", { drainFor: formatDuration(pool.spec.disruption.drainFor) }));
   }
   if (now < overdueAt) draft.lookAgainAt(overdueAt);

@@ -5,7 +5,7 @@
  */
 import type { Instant } from "../kernel/clock.ts";
 import { formatInstant } from "../kernel/clock.ts";
-import { isLeaving } from "../model/phase.ts";
+import { isCandidate, isLeaving } from "../model/phase.ts";
 import { reason } from "../model/reasons.ts";
 import { Budget } from "./budget.ts";
 import type { Effect, Move, Plan } from "./decision.ts";
@@ -74,7 +74,11 @@ function planFrozen(pool: PoolSnapshot, now: Instant, draft: Draft): Plan {
   planAll(pool, now, all);
   const { decisions, nextLookAt } = all.finish();
   const bound = new Set(pool.instances.filter(({ evidence }) => evidence.some(({ loss }) => loss === "deadline")).map(idOf));
-  for (const { record } of pool.instances) if (record.replaces !== null && bound.has(record.replaces)) bound.add(record.id);
+  // One whose predecessor is gone by now was promised to whoever needed it.
+  const there = new Set(pool.instances.map(idOf));
+  for (const { record } of pool.instances)
+    if (record.replaces !== null && (bound.has(record.replaces) || (!there.has(record.replaces) && isCandidate(record.phase))))
+      bound.add(record.id);
   for (const decision of decisions) if (isAcceptedWhileFrozen(decision, bound)) draft.decide(decision);
   // The latest start of a drain with a deadline comes also while the pool is frozen.
   if (nextLookAt !== null) draft.lookAgainAt(nextLookAt);

@@ -1,6 +1,6 @@
 /** What is done beside an instance (its node, its pods) never stands in the way of what the instance itself must do. */
 import { describe, expect, test } from "vitest";
-import { at, draining, instance, node, NOON, pod, poolOf, serving } from "../../test/builders/pool.ts";
+import { at, draining, finding, instance, node, NOON, pod, poolOf, serving } from "../../test/builders/pool.ts";
 import { epoch } from "../kernel/epoch.ts";
 import { planPool } from "./plan.ts";
 import type { PoolSnapshot } from "./snapshot.ts";
@@ -104,4 +104,20 @@ describe("a replica that was given up", () => {
   test("is waited for where there is no door, until it is given up", () => {
     expect([sealing(null, "none"), sealing(NOON - 1_000, "none")]).toEqual([["waiting_for_silent_replica"], ["sealed assumed"]]);
   });
+});
+
+test("a nearer deadline than the recorded one counts as soon as it is seen (S4, I3)", () => {
+  const interrupted = node("z", { cordoned: "by_us", findings: [finding("spot_interruption", at("12:00:10"), "n2")] });
+  const pool = (phase: "serving" | "draining") =>
+    poolOf({}, [
+      instance(phase, {
+        on: [interrupted],
+        evidence: ["scheduled_maintenance"],
+        deadline: at("18:00:00"),
+        record: { drainDeadline: at("18:00:00") },
+      }),
+    ]);
+  const deadlines = (phase: "serving" | "draining") =>
+    planPool(pool(phase), NOON).decisions.flatMap((each) => (each.kind === "drain_instance" ? each.deadline : []));
+  expect([deadlines("serving"), deadlines("draining")]).toEqual([[at("12:00:10")], [at("12:00:10")]]);
 });

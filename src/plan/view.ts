@@ -41,10 +41,18 @@ export function lossOf(instance: InstanceSnapshot): Loss | undefined {
   return gravestEvidence(instance)?.loss;
 }
 
-/** The earliest time at which its capacity goes. A loss of class deadline without a time (hibernation) may come at any moment: its time is now. */
-export function deadlineOf(instance: InstanceSnapshot): Instant | null {
-  const deadlines = instance.evidence.filter(({ loss }) => loss === "deadline").map(({ deadline, firstSeen }) => deadline ?? firstSeen);
-  return deadlines.length === 0 ? null : Math.min(...deadlines);
+/**
+ * The earliest time at which its capacity goes. A loss of class deadline without a time (hibernation) may come at any moment: its time is now. Evidence is
+ * written once: where it says maintenance in two weeks and the node is now interrupted in two minutes, what is seen counts.
+ */
+export function deadlineOf(pool: PoolSnapshot, instance: InstanceSnapshot): Instant | null {
+  const recorded = instance.evidence.filter(({ loss }) => loss === "deadline").map(({ deadline, firstSeen }) => deadline ?? firstSeen);
+  if (recorded.length === 0) return null;
+  const seen =
+    pool.spec.disruption.mode === "Off"
+      ? []
+      : instance.pods.flatMap(({ node, owned }) => (owned ? (node?.findings ?? []) : [])).filter(({ loss }) => loss === "deadline");
+  return Math.min(...recorded, ...seen.flatMap(({ deadline }) => deadline ?? []));
 }
 
 /** Grave before light, early before late, and then by id: never by chance. */
