@@ -229,7 +229,9 @@ function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draf
       reason: reason("obligations_done", { generation }),
     });
   }
-  if (isDone && silent.length > 0) return shutDoor(pool, instance, silent, now, draft);
+  // What a silent replica holds only the instance knows: where it can say so, it must have.
+  const isOwnWordKnown = ownObligations !== null || pool.spec.service.protocol === "none";
+  if (isDone && silent.length > 0 && isOwnWordKnown) return shutDoor(pool, instance, silent, now, draft);
   holdDrain(pool, instance, now, draft);
 }
 

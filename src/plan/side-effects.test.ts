@@ -101,6 +101,12 @@ describe("a replica that was given up", () => {
     expect(sealing(NOON - 600_000)).toEqual(["sealed confirmed"]);
   });
 
+  test("may hold requests that only the instance knows of: its door is not shut before it has said that there are none (D5)", () => {
+    const gateways = [{ replica: "gw-1", applied: null, silent: true, lostAt: null }];
+    const { decisions, holds } = planPool(poolOf({ desired: 0 }, [draining({ ownObligations: null })], { gateways }), NOON);
+    expect([decisions, holds.map((each) => each.reason.code)]).toEqual([[], ["drain_in_progress"]]);
+  });
+
   test("is waited for where there is no door, until it is given up", () => {
     expect([sealing(null, "none"), sealing(NOON - 1_000, "none")]).toEqual([["waiting_for_silent_replica"], ["sealed assumed"]]);
   });
