@@ -5,7 +5,7 @@ import { RelevoError } from "../kernel/errors.ts";
 import { SIGNATURE_HEADER, signBody } from "../server/access.ts";
 import { errorView, type JournalView, journalView, type ReceiptView, receiptView } from "../server/views.ts";
 import type { CliContext, GlobalOptions } from "./context.ts";
-import { ControllerRefusal } from "./exit.ts";
+import { ControllerRefusal, UsageError } from "./exit.ts";
 import { readRunFile } from "./run-file.ts";
 
 const TIMEOUT_MS = 15_000;
@@ -150,6 +150,11 @@ export function connect(context: CliContext, options: Pick<GlobalOptions, "serve
   const named = options.server ?? context.env.RELEVO_SERVER;
   const run = named === undefined ? readRunFile(context.cwd) : undefined;
   const url = named ?? run?.controllerUrl;
+  if (url !== undefined && !/^https?:$/.test(URL.parse(url)?.protocol ?? ""))
+    throw new UsageError("server_invalid", `${options.server === undefined ? "RELEVO_SERVER" : "--server"} is not valid.`, {
+      found: url,
+      allowed: "a URL such as http://127.0.0.1:7070",
+    });
   if (url === undefined)
     throw new RelevoError("controller_unknown", "No controller is known here.", {
       todo: "start one with npx relevo up in this directory, or name one with --server or RELEVO_SERVER",

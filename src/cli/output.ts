@@ -1,5 +1,4 @@
 /** Tables for people, JSON and YAML for programs. Colours only on a terminal, and never the only carrier of meaning. */
-import Table from "cli-table3";
 import colors from "picocolors";
 import { stringify } from "yaml";
 import { formatDuration } from "../kernel/units.ts";
@@ -13,43 +12,30 @@ export interface Column<T> {
   readonly wide?: boolean;
 }
 
-const BARE = Object.fromEntries(
-  [
-    "top",
-    "top-mid",
-    "top-left",
-    "top-right",
-    "bottom",
-    "bottom-mid",
-    "bottom-left",
-    "bottom-right",
-    "left",
-    "left-mid",
-    "mid",
-    "mid-mid",
-    "right",
-    "right-mid",
-  ].map((part) => [part, ""]),
-);
-
-/** Rows under a line of heads, two spaces apart, without trailing blanks. */
+/**
+ * Rows under a line of heads, two spaces apart, without trailing blanks. `widths` is what the columns had so far, and is brought up to date: rows that
+ * follow later stand below those that were printed before.
+ */
 export function renderTable<T>(
   items: readonly T[],
   columns: readonly Column<T>[],
-  options: { readonly now: Instant; readonly isWide?: boolean; readonly hasHead?: boolean },
+  options: { readonly now: Instant; readonly isWide?: boolean; readonly hasHead?: boolean; readonly widths?: number[] },
 ): string {
   const shown = columns.filter((column) => options.isWide || !column.wide);
-  const table = new Table({
-    ...(options.hasHead === false ? {} : { head: shown.map(({ head }) => head) }),
-    chars: { ...BARE, middle: "  " },
-    style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
-  });
-  for (const item of items) table.push(shown.map(({ cell }) => cell(item, options.now)));
-  return `${table
-    .toString()
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n")}\n`;
+  const heads = shown.map(({ head }) => head);
+  const rows = items.map((item) => shown.map(({ cell }) => cell(item, options.now)));
+  const { widths = [] } = options;
+  for (const row of [heads, ...rows]) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, cell.length);
+  const lines = options.hasHead === false ? rows : [heads, ...rows];
+  return lines
+    .map(
+      (row) =>
+        `${row
+          .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+          .join("  ")
+          .trimEnd()}\n`,
+    )
+    .join("");
 }
 
 /** A document, or undefined when a table is wanted. */

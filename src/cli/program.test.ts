@@ -272,3 +272,43 @@ test("what nobody expected ends with 1 and its sentence", async () => {
 
   expect(await runCli(["get", "pools"], { fake })).toEqual({ code: 1, out: "", err: "relevo: Something odd (odd)\n" });
 });
+
+test("a long-lived instance is found behind more than a hundred that are gone", async () => {
+  const gone = Array.from({ length: 150 }, (_, at) => anInstance(`orders-gone-${at}`, { phase: "deleted" }));
+  const fake = new FakeControlPlane({ pools: [aPool()], instances: [...gone, anInstance("orders-old")] });
+
+  const listed = await runCli(["get", "instances", "--limit", "5"], { fake });
+
+  expect(listed.out.split("\n").map((line) => line.split(" ")[0])).toEqual(["INSTANCE", "orders-old", ""]);
+});
+
+test("what would be silently passed over is a usage error", async () => {
+  const of = async (...args: string[]) => {
+    const { code, out, err } = await runCli(args);
+    return [code, out, err.split("\n")[0]];
+  };
+
+  expect(await of("apply")).toEqual([2, "", "error: required option '-f, --filename <file>' not specified"]);
+  expect(await of("get", "pools", "--limit", "many")).toEqual([
+    2,
+    "",
+    "error: option '--limit <n>' argument 'many' is invalid. Allowed: a whole number from 1 to 1000.",
+  ]);
+  expect(await of("get", "nodes", "--pool", "orders")).toEqual([
+    2,
+    "",
+    "relevo: nodes are of no pool: --pool does not narrow them (pool_not_asked); found: orders; allowed: instances, evidence, steps",
+  ]);
+  expect(await of("get", "pools", "--server", "controller:7070")).toEqual([
+    2,
+    "",
+    "relevo: --server is not valid (server_invalid); found: controller:7070; allowed: a URL such as http://127.0.0.1:7070",
+  ]);
+});
+
+test("a command's help names what is common to all", async () => {
+  const { out } = await runCli(["get", "--help"]);
+
+  expect(out).toContain("Global Options:");
+  expect(out).toMatch(/-o, --output <form> +how things are printed/);
+});

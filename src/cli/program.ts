@@ -20,6 +20,17 @@ export async function runProgram(args: readonly string[], context: CliContext, p
   }
 }
 
+const HELP = `
+To begin with: relevo demo, or relevo up and then relevo apply -f examples/orders/pool.yaml.
+
+Environment:
+  RELEVO_SERVER          the controller's API, as --server
+  RELEVO_TOKEN           what the controller demands of its callers
+  RELEVO_WEBHOOK_SECRET  with which notices are signed
+  NO_COLOR               no colours
+
+Exit codes: 0 done, 1 failed, 2 the command line or a file is wrong, 3 refused, 4 held: it was noted and waits`;
+
 type Ended = (code: ExitCode) => void;
 
 function buildProgram(context: CliContext, processes: ProcessCommands, ended: Ended): Command {
@@ -29,6 +40,8 @@ function buildProgram(context: CliContext, processes: ProcessCommands, ended: En
     .exitOverride()
     .configureOutput({ writeOut: context.out, writeErr: context.err })
     .showHelpAfterError("(relevo --help shows what there is)")
+    .configureHelp({ showGlobalOptions: true })
+    .addHelpText("after", HELP)
     .option("--server <url>", "the controller's API (default: RELEVO_SERVER, or what relevo up wrote here)")
     .addOption(new Option("-o, --output <form>", "how things are printed").choices(OUTPUTS).default("table"))
     .option("-n, --namespace <name>", "where pools are that are named without one", "default")
@@ -68,17 +81,17 @@ function addPools(program: Command, context: CliContext, ended: Ended): void {
   program
     .command("apply")
     .description("create or replace pools from YAML; all of them, or none when one has a mistake")
-    .requiredOption("-f, --filename <file>", "a file, or - for standard input; may be repeated", collect, [])
+    .requiredOption("-f, --filename <file>", "a file, or - for standard input; may be repeated", collect)
     .option("--dry-run", "checks it and changes nothing")
     .action(async (_options, command: Command) => ended(await (await import("./commands/apply.ts")).apply(context, optionsOf(command))));
 
   program
     .command("get")
     .description("show pools, instances, evidence, steps, notices, cordons, nodes or gateways")
-    .argument("<kind>")
+    .argument("<kind>", "one of these; in the singular too")
     .argument("[name]")
     .option("--pool <pool>", "only of this pool")
-    .option("--limit <n>", "at most so many")
+    .option("--limit <n>", "at most so many", count)
     .option("--all", "deleted instances too")
     .option("-w, --watch", "again whenever something changes")
     .action(async (kind: string, name: string | undefined, _options, command: Command) =>
@@ -179,7 +192,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .description("the embedded cluster, the controller and a gateway on this machine, until Ctrl-C")
     .option("--dir <folder>", "store, cluster, keys and logs", ".relevo")
     .option("--nodes <n>", "of the embedded cluster", count, 6)
-    .option("--zones <names>", "of the nodes, by turns", list, ["zone-a", "zone-b"])
+    .addOption(zonesOption())
     .addOption(durationOption("--boot-delay <duration>", "how long a machine takes to start", 1_000))
     .addOption(durationOption("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", 10_000))
     .addOption(durationOption("--spot-lead <duration>", "how long a spot warning leads", 120_000))
@@ -230,7 +243,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .description("the embedded cluster: a Kubernetes API whose pods are processes of this machine")
     .option("--dir <folder>", "custom resources, volumes and logs", ".relevo/cluster")
     .option("--nodes <n>", "how many to begin with", count, 6)
-    .option("--zones <names>", "of the nodes, by turns", list, ["zone-a", "zone-b"])
+    .addOption(zonesOption())
     .addOption(durationOption("--boot-delay <duration>", "how long a machine takes to start", 1_000))
     .addOption(durationOption("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", 10_000))
     .option("--api-port <port>", "of the Kubernetes API; 0 lets the system choose", port, 7080)
@@ -239,9 +252,13 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .action(async (_options, command: Command) => ended(await processes.cluster(context, optionsOf(command))));
 }
 
-function collect(value: string, former: string[]): string[] {
-  return [...former, value];
+/** Without a default: commander would take it for given. */
+function collect(value: string, former: readonly string[] | undefined): readonly string[] {
+  return [...(former ?? []), value];
 }
+
+const zonesOption = () =>
+  new Option("--zones <names>", "of the nodes, by turns").argParser(list).default(["zone-a", "zone-b"], "zone-a,zone-b");
 
 function list(text: string): string[] {
   const names = text.split(",").filter((name) => name !== "");

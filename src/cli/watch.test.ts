@@ -78,3 +78,33 @@ test("get --watch fails at once when there never was a controller", async () => 
   expect([run.code, run.out]).toEqual([1, ""]);
   expect(run.err).toContain("(controller_unreachable)");
 });
+
+test("get --watch keeps its columns, and shows once more what has come to its end", async () => {
+  const fake = new FakeControlPlane({ instances: [anInstance("orders-a"), anInstance("orders-long-name")] });
+  const { app, url } = await listening(fake);
+  const user = new AbortController();
+  const printed: string[] = [];
+  const running = runCli(["get", "instances", "--watch", "--server", url], {
+    fetch,
+    signal: user.signal,
+    onOut: (text) => printed.push(text),
+  });
+
+  await until(() => printed.length === 1);
+  fake.state.instances[0] = anInstance("orders-a", { phase: "deleted" });
+  tell(fake);
+  await until(() => printed.length === 2);
+  user.abort();
+  await running;
+
+  expect(printed.map((text) => text.split("\n").map((line) => line.slice(0, 42)))).toEqual([
+    [
+      "INSTANCE          POOL            PHASE    ",
+      "orders-a          default/orders  serving  ",
+      "orders-long-name  default/orders  serving  ",
+      "",
+    ].map((line) => line.slice(0, 42)),
+    ["orders-a          default/orders  deleted  ".slice(0, 42), ""],
+  ]);
+  await app.close();
+});

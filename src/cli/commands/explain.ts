@@ -36,11 +36,13 @@ function textOf(context: CliContext, { kind, subject, pool, reasons, instance, e
       );
   }
   lines.push("", bold("why"));
-  for (const reason of reasons) {
+  // What is said of the pool itself comes first.
+  for (const reason of reasons.toSorted((a, b) => Number(a.subject !== "") - Number(b.subject !== ""))) {
     const about = reason.subject === "" || reason.subject === subject ? "" : `${reason.subject}: `;
     lines.push(`  ${about}${reason.sentence} ${dim(`(${reason.code}${reason.since ? `, for ${ageOf(reason.since, now)}` : ""})`)}`);
   }
-  if (reasons.length === 0) lines.push("  no reason is recorded yet");
+  if (reasons.length === 0)
+    lines.push(instance?.phase === "deleted" ? "  it is gone; the evidence and the steps below say why" : "  no reason is recorded yet");
   const sections: (readonly [string, string])[] = [];
   if (evidence.length > 0)
     sections.push([
@@ -66,6 +68,7 @@ function textOf(context: CliContext, { kind, subject, pool, reasons, instance, e
         [
           { head: "BEGAN", cell: (item) => ageOf(item.recordedAt, now) },
           { head: "KIND", cell: (item) => item.kind },
+          ...(kind === "pool" ? [{ head: "INSTANCE", cell: (item: (typeof steps)[number]) => dash(item.instance) }] : []),
           { head: "STATE", cell: (item) => item.state },
           { head: "OUTCOME", cell: (item) => dash(item.outcome) },
           { head: "WHY", cell: (item) => item.reason.sentence },
@@ -83,7 +86,8 @@ function planText(context: CliContext, { pool, decisions, holds, nextLookAt }: P
     ({ kind, subject, detail, reason }) =>
       `  ${[kind, subject, detail].filter(Boolean).join(" ")}: ${reason.sentence} ${dim(`(${reason.code})`)}\n`,
   );
-  const held = holds.map(
+  const ofPoolFirst = holds.toSorted((a, b) => Number(a.subject !== "") - Number(b.subject !== ""));
+  const held = ofPoolFirst.map(
     ({ subject, reason, until }) =>
       `  ${subject === "" ? "" : `${subject}: `}${reason.sentence} ${dim(`(${reason.code}${until ? `, again ${distanceOf(until, now)}` : ""})`)}\n`,
   );
