@@ -39,15 +39,23 @@ export interface PlayedAct {
   readonly servingNeverBelow: number;
 }
 
-/** Runs one act: from its first request to the end of its last. */
-export async function playAct(stage: Stage, name: ActName | "undisturbed", happen: () => Promise<void>): Promise<PlayedAct> {
+/** An act whose window is closed; its last requests may still run, and what they come to belongs to it. */
+export interface ClosedAct {
+  readonly over: Promise<PlayedAct>;
+}
+
+/** Runs one act: from its first request until what happens has happened. */
+export async function playAct(stage: Stage, name: ActName | "undisturbed", happen: () => Promise<void>): Promise<ClosedAct> {
   const watch = watchServing(stage, name);
   const enough = stage.clock.monotonic() + MIN_ACT_MS;
   await stage.load.startAct(name);
   await happen();
   await stage.clock.sleep(Math.max(0, enough - stage.clock.monotonic()), stage.signal);
-  const { result, traces } = await stage.load.endAct(name);
-  return { result, traces, servingNeverBelow: await watch.stop() };
+  const ended = stage.load.endAct(name);
+  const servingNeverBelow = await watch.stop();
+  const over = ended.then(({ result, traces }) => ({ result, traces, servingNeverBelow }));
+  over.catch(() => undefined); // whoever awaits it hears of it
+  return { over };
 }
 
 /** A node drifts: evidence, cordon, surge, admit, drain, seal, retire, delete. */

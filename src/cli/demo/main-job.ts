@@ -83,19 +83,20 @@ export async function playMainJob(options: DemoOptions): Promise<RunningDemo> {
     await clock.sleep(WARM_UP_MS, signal);
     const undisturbed = await playAct(stage, "undisturbed", async () => undefined);
     const played = await playActs(stage, narrator);
+    const base = await undisturbed.over;
 
     const evidence = await world.evidence(POOL);
 
     narrator.title("control: the same acts with disruption.mode Off, on a pool of its own");
     await fleet.addPool({ name: "orders-control", mode: "Off" }, DESIRED);
     const control = await playControl({ ...stage, pool: CONTROL_POOL }, fleet.loadOf("orders-control"));
-    narrator.tell(summaryOf(control));
+    narrator.tell(`control: ${summaryOf(control)}`);
     await fleet.removePool("orders-control");
     await load.stop();
 
     const report = reportOf({
       acts: Object.fromEntries(ACTS.map((name) => [name, played[name].result])) as Record<ActName, PlayedAct["result"]>,
-      undisturbed: undisturbed.result,
+      undisturbed: base.result,
       control,
       servingNeverBelow: played.voluntary.servingNeverBelow,
       desired: DESIRED,
@@ -117,19 +118,24 @@ async function playActs(stage: Stage, narrator: Narrator): Promise<Readonly<Reco
     forced: { title: "act 3, forced: a node dies without notice", happen: () => forced(stage) },
     controller: { title: "act 4, controller: killed between two steps of a replacement", happen: () => controllerKilled(stage) },
   };
-  const played: Partial<Record<ActName, PlayedAct>> = {};
+  const played: Partial<Record<ActName, Promise<PlayedAct>>> = {};
   for (const name of ACTS) {
+    // What still runs of an act that promises no loss must have ended before somebody is killed; the others may overlap with its end.
+    if (name === "forced") await Promise.all(Object.values(played));
     narrator.title(scripts[name].title);
     const act = await playAct(stage, name, scripts[name].happen);
-    narrator.tell(summaryOf(act.result));
-    played[name] = act;
+    played[name] = act.over.then((over) => {
+      narrator.tell(`${name}: ${summaryOf(over.result)}`);
+      return over;
+    });
+    played[name].catch(() => undefined); // awaited below
   }
-  return played as Record<ActName, PlayedAct>;
+  return Object.fromEntries(await Promise.all(ACTS.map(async (name) => [name, await played[name]]))) as Record<ActName, PlayedAct>;
 }
 
 /** What an act came to, in one line: the table at the end has the rest. */
 function summaryOf({ sent, completed, queued, retried, rejected, cut, lost }: PlayedAct["result"]): string {
-  return `result    ${sent} sent, ${completed} completed (${queued} queued, ${retried} retried), ${rejected} rejected, ${cut} cut, ${lost} lost`;
+  return `${sent} sent, ${completed} completed (${queued} queued, ${retried} retried), ${rejected} rejected, ${cut} cut, ${lost} lost`;
 }
 
 /** Writes to the terminal what the controller tells, through its restarts. */
