@@ -21,7 +21,7 @@ test("a new instance gets an id that fits names and labels, and the blueprint as
         purpose: "replace",
         replaces: "orders-old",
         blueprintHash: "hash-1",
-        blueprint: snapshot.spec.blueprint,
+        blueprint: { ...snapshot.spec.blueprint, service: { protocol: "relevo/v1", healthPath: "/relevo/v1/health" } },
       },
     },
   ]);

@@ -2,6 +2,7 @@
 import { assert } from "../kernel/assert.ts";
 import type { Ids } from "../kernel/ids.ts";
 import { mayMove } from "../model/phase.ts";
+import { snapshotOf } from "../model/pool.ts";
 import type { Move } from "../plan/decision.ts";
 import type { PoolSnapshot } from "../plan/snapshot.ts";
 import type { Change, InstanceFacts } from "../store/port.ts";
@@ -32,7 +33,7 @@ function addInstance({ ordinal, purpose, replaces }: Extract<Move, { kind: "add_
   const id = ids.next(snapshot.name);
   assert(DNS_LABEL.test(id), `the instance id ${id} is no DNS label`);
   const { blueprintHash } = snapshot;
-  return { kind: "create_instance", instance: { id, ordinal, purpose, replaces, blueprintHash, blueprint: snapshot.spec.blueprint } };
+  return { kind: "create_instance", instance: { id, ordinal, purpose, replaces, blueprintHash, blueprint: snapshotOf(snapshot.spec) } };
 }
 
 function moveInstance(move: Extract<Move, { kind: "move" }>, snapshot: PoolSnapshot): readonly Change[] {

@@ -29,6 +29,7 @@ import { type Authority, type Change, type PoolRows, staleEpoch, type StandingRe
 import type { GatewayRegistry } from "./gateways.ts";
 import { brakeOf } from "./brake.ts";
 import { Collector } from "./collector.ts";
+import { FixedServices } from "./fixed-service.ts";
 import { membershipOf } from "./membership.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
 import { routeHolder, routesHolding, withoutRoute } from "./routes.ts";
@@ -67,6 +68,7 @@ export class Controller {
   readonly #routes = new Map<string, ReadonlySet<string>>();
   /** As they were last valid. */
   readonly #entries = new Map<string, PoolEntry>();
+  readonly #services: FixedServices;
   #areRoutesKnown = false;
   #settledAt: Instant = Number.POSITIVE_INFINITY;
   #isStarted = false;
@@ -79,6 +81,7 @@ export class Controller {
       (key, error) => this.#failed(key, error),
     );
     this.#collector = new Collector(parts);
+    this.#services = new FixedServices(parts.store);
   }
 
   async start(): Promise<void> {
@@ -136,7 +139,7 @@ export class Controller {
   async planNow(pool: string): Promise<Pass | undefined> {
     const entry = this.#isStarted ? (this.#entryOf(pool) ?? this.#entries.get(pool)) : undefined;
     const rows = entry && (await this.#parts.store.readPool(pool));
-    return entry && rows && this.#plan(entry, rows);
+    return entry && rows && this.#plan(await this.#services.holdOn(entry, rows), rows);
   }
 
   /** The pool whose instance this is, as of the last passes. */
@@ -158,18 +161,18 @@ export class Controller {
 
   async #reconcile(key: string): Promise<Instant | null> {
     const problem = this.#problemOf(key);
-    const entry = problem === undefined ? this.#entryOf(key) : this.#entries.get(key);
-    if (!entry) return problem === undefined ? this.#forget(key) : null;
-    this.#entries.set(key, entry);
-    if (entry.isDeleting) {
+    const found = problem === undefined ? this.#entryOf(key) : this.#entries.get(key);
+    if (!found) return problem === undefined ? this.#forget(key) : null;
+    this.#entries.set(key, found);
+    if (found.isDeleting) {
       // Without our finalizer it is not ours to end.
-      if (!entry.finalizers.includes(POOL_FINALIZER)) return this.#forget(key);
-      if (entry.document.spec.deletion === "orphan") {
-        await this.#parts.writer.letGo(entry);
+      if (!found.finalizers.includes(POOL_FINALIZER)) return this.#forget(key);
+      if (found.document.spec.deletion === "orphan") {
+        await this.#parts.writer.letGo(found);
         return this.#forget(key);
       }
     }
-    if (!entry.isDeleting && !entry.finalizers.includes(POOL_FINALIZER)) await this.#parts.writer.keep(entry);
+    if (!found.isDeleting && !found.finalizers.includes(POOL_FINALIZER)) await this.#parts.writer.keep(found);
 
     const authority = await this.#authority(key);
     // What the passes before this one decided must be in the rows, or the same spare instance and the same place would be spent twice (I5).
@@ -177,8 +180,10 @@ export class Controller {
     const rows = await this.#rows(key);
     // A pass that has nothing to commit would never hear of it, and the steps that it goes on with end without a word.
     if (rows.authorityEpoch !== authority.epoch) throw staleEpoch(key, rows.authorityEpoch, authority.epoch);
+    const entry = await this.#services.holdOn(found, rows);
+    const notes = [...(problem === undefined ? [] : [invalid(problem)]), ...(entry === found ? [] : [fixed(entry)])];
     const held = this.#parts.executor.resume(authority, rows.openSteps);
-    const pass = withHolds(this.#plan(entry, rows), [...held, ...(problem === undefined ? [] : [invalid(problem)])]);
+    const pass = withHolds(this.#plan(entry, rows), [...held, ...notes]);
     this.#passes.set(key, pass);
     this.#follow(entry, rows);
     this.#publish(entry, rows);
@@ -317,6 +322,7 @@ export class Controller {
     if ((this.#instances.get(key)?.size ?? 0) === 0) this.#withdraw(key);
     this.#parts.health.follow(this.#instances.get(key) ?? new Set(), []);
     this.#parts.writer.forget(key);
+    this.#services.forget(key);
     for (const map of [this.#authorities, this.#passes, this.#instances, this.#routes, this.#entries]) map.delete(key);
     this.#queue.forget(key);
     return null;
@@ -351,6 +357,11 @@ export class Controller {
 
 function invalid(problem: string): Hold {
   return { kind: "hold", subject: "", reason: reason("spec_invalid", { problem }) };
+}
+
+function fixed({ document }: PoolEntry): Hold {
+  const { protocol, healthPath } = document.spec.service;
+  return { kind: "hold", subject: "", reason: reason("service_fixed", { protocol, healthPath }) };
 }
 
 /** What the executor leaves alone has its reason too. */

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { KubeObject } from "../kube/api.ts";
 import type { Parsed } from "../kube/types.ts";
-import { type PoolDocument, poolKey, poolSchema } from "../model/pool.ts";
+import { type PoolDocument, poolKey, poolSchema, type PoolSpec, snapshotOf } from "../model/pool.ts";
 
 export interface PoolEntry {
   readonly key: string;
@@ -43,12 +43,15 @@ export function parsePool(object: KubeObject): Parsed<PoolEntry> {
       isDeleting: metadata.deletionTimestamp !== undefined,
       finalizers: metadata.finalizers ?? [],
       document,
-      blueprintHash: hashOf(document.spec.blueprint),
+      blueprintHash: hashOf(document.spec),
     },
   };
 }
 
-/** Of the blueprint as it was parsed; twelve hexadecimal digits tell apart all that one pool will ever have. */
-function hashOf(blueprint: unknown): string {
-  return createHash("sha256").update(JSON.stringify(blueprint)).digest("hex").slice(0, 12);
+/** Of an instance's snapshot; twelve hexadecimal digits tell apart all that one pool will ever have. */
+export function hashOf(spec: PoolSpec): string {
+  return createHash("sha256")
+    .update(JSON.stringify(snapshotOf(spec)))
+    .digest("hex")
+    .slice(0, 12);
 }

@@ -39,6 +39,7 @@ const HELD: readonly ReasonCode[] = [
   "store_unavailable",
   "spec_invalid",
   "route_taken",
+  "service_fixed",
 ];
 
 export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus {

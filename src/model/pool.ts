@@ -153,6 +153,13 @@ export const poolSchema = z.object({
 });
 export type PoolDocument = z.output<typeof poolSchema>;
 
+/** What an instance is made from and spoken to by, immutable: what the document says later is about others. */
+export function snapshotOf({ blueprint, service: { protocol, healthPath } }: PoolSpec): BlueprintSnapshot {
+  return { ...blueprint, service: { protocol, healthPath } };
+}
+
+export type BlueprintSnapshot = PoolSpec["blueprint"] & { readonly service: Pick<PoolSpec["service"], "protocol" | "healthPath"> };
+
 /** `namespace/name`: how a pool is named in the store, in metrics and in messages. */
 export function poolKey(namespace: string, name: string): string {
   return `${namespace}/${name}`;

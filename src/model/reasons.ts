@@ -78,6 +78,8 @@ export const REASONS = {
   observer_new: "the controller is new or was away: no pool-wide decision before {until}",
   sealed_only: "only a sealed instance may be deleted",
   spec_invalid: "the pool's document is not valid: {problem}",
+  service_fixed:
+    "the instances that live are spoken to as they were made (protocol {protocol}, healthPath {healthPath}): another spec.service is taken up when none of them is left",
   route_taken: "the route {route} is that of pool {pool}: nothing is admitted until this pool has another one",
 } as const;
 

@@ -132,3 +132,16 @@ test("a delete that was forbidden for a while is tried again, and the instance i
   isForbidden = false;
   await harness.until("it is gone", async () => (await harness.phase(first?.id ?? "")) === "deleted");
 });
+
+test("another health path in the document is not asked of instances that do not have it", async () => {
+  harness = await Harness.start();
+  const served = (await harness.serve()).map(({ id }) => id).toSorted();
+  const health = harness.instances.health.bind(harness.instances);
+  harness.instances.health = async (target) =>
+    target.healthPath === "/relevo/v1/health" ? health(target) : { ok: false, bootId: null, reason: "status_404" };
+  await harness.cluster.api.patch(REF, { spec: { service: { healthPath: "/healthz" } } });
+  await harness.pass(30_000);
+  expect((await harness.serving()).map(({ id }) => id).toSorted()).toEqual(served);
+  expect(await harness.evidence()).toEqual([]);
+  expect(await harness.reasons()).toContain("service_fixed");
+});
