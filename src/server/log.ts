@@ -1,6 +1,7 @@
 /** Structured logs: one JSON object a line. Secrets never get in: what may hold one is replaced before it is written. */
-import { type DestinationStream, type Logger, pino } from "pino";
+import { type DestinationStream, type Logger, pino, stdSerializers } from "pino";
 import { type Clock, formatInstant } from "../kernel/clock.ts";
+import { LogSink } from "./log-sink.ts";
 
 const SECRET_FIELDS = ["token", "secret", "password", "authorization", "cookie", "signature"];
 const SECRET_HEADERS = ["authorization", "cookie", "x-relevo-signature", "x-relevo-secret", "relevo-token"];
@@ -29,7 +30,9 @@ export function createLogger({ level, name, clock, destination }: LogOptions): L
     base: { name },
     timestamp: () => `,"time":"${formatInstant(clock.now())}"`,
     formatters: { level: (label: string) => ({ level: label }) },
+    // Without it an error that is called so would be written without its sentence.
+    serializers: { error: stdSerializers.err },
     redact: { paths: REDACTED, censor: "[redacted]" },
   };
-  return destination === undefined ? pino(options) : pino(options, destination);
+  return pino(options, destination ?? new LogSink({ clock, name }));
 }
