@@ -1,4 +1,7 @@
 /** `relevo demo [NAME]`: plays it, shows the result, and stays up unless `--once`. Exit code 0 only when its claims and its control held. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
 import { systemRandom } from "../../kernel/system.ts";
 import { nearest } from "../../model/problems.ts";
 import type { CliContext } from "../context.ts";
@@ -9,11 +12,13 @@ import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import { palette } from "../output.ts";
 import type { DemoCommandOptions } from "../process-commands.ts";
 import { untilAskedToEnd } from "../processes/child.ts";
+import { findRunning } from "../running-here.ts";
 
 const DEMOS: Readonly<Record<string, string>> = {
   "main-job": "a fleet of real processes outlives its nodes: voluntary, deadline, forced, a killed controller, and the same without Relevo",
 };
-const DEFAULT_DEMO = "main-job";
+/** Load for each core; the demo alone is about one for each of two. */
+const BUSY = 2;
 
 export async function demo(context: CliContext, name: string | undefined, options: DemoCommandOptions): Promise<ExitCode> {
   if (options.list) {
@@ -42,8 +47,11 @@ export async function demo(context: CliContext, name: string | undefined, option
     palette: palette(isJson ? { ...context, isTerminal: false } : context),
     clock: context.clock,
   });
+  // Two in one directory would take each other's commands.
+  const isSecond = (await findRunning(context)) !== undefined;
+  const home = isSecond ? mkdtempSync(join(tmpdir(), "relevo-commands-")) : context.cwd;
   const running = await playMainJob({
-    cwd: context.cwd,
+    cwd: home,
     deadlineMs: options.deadline,
     clock: context.clock,
     ids: context.ids,
@@ -56,30 +64,46 @@ export async function demo(context: CliContext, name: string | undefined, option
   try {
     narrator.end();
     const { report } = running;
-    if (!isJson) context.out(`\n${renderReport(report)}\n`);
+    if (!isJson) context.out(`\n${renderReport(report)}\n${report.held ? "" : busyNote()}`);
     if (isJson) context.out(`${JSON.stringify(report)}\n`);
-    else if (options.once !== true) context.out(addresses(context, running, DEFAULT_DEMO));
-    if (options.once !== true) await asked;
+    else if (options.once !== true) context.out(addresses(context, running, home));
+    if (options.once !== true) {
+      await asked;
+      context.err("\nending in good order; a second Ctrl-C ends at once\n");
+    }
     return report.held ? EXIT.done : EXIT.failed;
   } finally {
     await running.stop();
+    if (isSecond) rmSync(home, { recursive: true, force: true });
   }
 }
 
-function addresses(context: CliContext, { stack }: RunningDemo, name: string): string {
+function addresses(context: CliContext, { stack }: RunningDemo, home: string): string {
   const { bold } = palette(context);
+  const isHere = home === context.cwd;
+  const relevo = isHere ? "npx relevo" : `node ${process.argv[1]}`;
   return [
     "",
-    bold(`the fleet of ${name} stays up; Ctrl-C ends it`),
-    `  gateway     ${stack.gatewayUrl}`,
+    bold("the fleet stays up, without load; Ctrl-C ends it"),
+    `  gateway     ${stack.gatewayUrl}  (a stream: curl -N -H 'Host: orders' '${stack.gatewayUrl}/export?id=mine')`,
     `  controller  ${stack.controllerUrl}  (API: /openapi.json, metrics: /metrics)`,
     `  cluster     kubectl --kubeconfig ${stack.kubeconfig} get pods -o wide`,
-    "  go on with  npx relevo get instances --watch",
-    "              npx relevo explain orders",
-    "              npx relevo plan orders",
-    "              npx relevo notify --node NODE",
-    "              npx relevo storm --nodes 2 --deadline 20s",
-    "              npx relevo doctor",
+    ...(isHere ? [] : [`  another one answers the commands of this directory: cd ${home} for this one`]),
+    `  go on with  ${relevo} get instances --watch`,
+    `              ${relevo} explain orders`,
+    `              ${relevo} plan orders`,
+    `              ${relevo} notify --node NODE`,
+    `              ${relevo} storm --nodes 2 --deadline 20s`,
+    `              ${relevo} doctor`,
     "",
   ].join("\n");
+}
+
+/** Times say little where more wants to run than there are cores. */
+function busyNote(): string {
+  const [load = 0] = loadavg();
+  const cores = availableParallelism();
+  return load > BUSY * cores
+    ? `note: this machine is busy (load ${load.toFixed(1)} on ${cores} cores): the times above are not Relevo's alone\n`
+    : "";
 }

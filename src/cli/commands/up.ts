@@ -1,14 +1,25 @@
 /** `relevo up`: everything on this machine, until Ctrl-C. */
-import { resolve } from "node:path";
+import { relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { RelevoError } from "../../kernel/errors.ts";
 import type { CliContext } from "../context.ts";
 import { EXIT, type ExitCode } from "../exit.ts";
 import { palette, renderDocument } from "../output.ts";
 import type { UpCommandOptions } from "../process-commands.ts";
 import { untilAskedToEnd } from "../processes/child.ts";
 import { startStack } from "../processes/stack.ts";
+import { findRunning } from "../running-here.ts";
+
+const EXAMPLE = fileURLToPath(new URL("../../../examples/orders/pool.yaml", import.meta.url));
 
 export async function up(context: CliContext, options: UpCommandOptions): Promise<ExitCode> {
   const { bold, dim } = palette(context);
+  const other = await findRunning(context);
+  if (other !== undefined)
+    throw new RelevoError("already_running", "Relevo runs in this directory already.", {
+      found: `process ${other.pids.up}, ${other.controllerUrl}`,
+      todo: "end it, or start this one in another directory with other ports (see relevo up --help)",
+    });
   const asked = untilAskedToEnd();
   const stack = await startStack({
     cwd: context.cwd,
@@ -36,11 +47,12 @@ export async function up(context: CliContext, options: UpCommandOptions): Promis
         `  controller  ${controllerUrl}  (API: /openapi.json, metrics: /metrics)`,
         `  cluster     ${clusterUrl}  (kubectl --kubeconfig ${kubeconfig} get nodes)`,
         "",
-        "next: npx relevo apply -f pool.yaml, then npx relevo get pools; Ctrl-C ends everything",
+        `next: npx relevo apply -f ${relative(context.cwd, EXAMPLE)}, then npx relevo get pools; Ctrl-C ends everything`,
         "",
       ].join("\n"),
   );
   await asked;
+  context.err("\nending in good order; a second Ctrl-C ends at once\n");
   await stack.stop();
   return EXIT.done;
 }

@@ -113,6 +113,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       stop,
     };
   } catch (error) {
+    if (!signal.aborted) undo.shift(); // the folder with its logs is left: the error says to look there
     await stop();
     throw error;
   }

@@ -12,3 +12,17 @@ test("a process whose parent went while it was starting ends by itself", async (
 
   expect(code).toBe(0);
 });
+
+test("a Ctrl-C, which reaches all processes of a terminal, leaves those that have a parent to it", async () => {
+  const child = fork(fileURLToPath(new URL("testing/waiting.ts", import.meta.url)), { execPath: process.execPath });
+  await once(child, "message");
+
+  child.kill("SIGINT");
+  await once(child, "message");
+  child.send("were you asked to end?");
+  const [answer] = await once(child, "message");
+  child.kill("SIGTERM");
+  const [code] = await once(child, "exit");
+
+  expect([answer, code]).toEqual(["not asked", 0]);
+});

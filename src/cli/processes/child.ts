@@ -1,5 +1,8 @@
 /** What each process of `relevo up` shares: telling its parent that it is up, and ending in good order. */
 import { flushCompileCache } from "node:module";
+import { systemClock } from "../../kernel/system.ts";
+
+const SAME_SIGNAL_MS = 500;
 
 /** Sent over IPC once a child can be used. */
 export interface ReadyMessage {
@@ -37,8 +40,18 @@ export function argumentsThatFollow(): Promise<readonly string[]> {
   });
 }
 
+/** One Ctrl-C can arrive several times: from the terminal, and from npm and whatever else hands it on. */
+function unlessRepeated(ask: () => void): () => void {
+  let last = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = systemClock.monotonic();
+    if (now - last > SAME_SIGNAL_MS) ask();
+    last = now;
+  };
+}
+
 /**
- * Settles when the process is asked to end: SIGTERM, SIGINT, or its parent is gone, also when it went before this was called. A second signal ends it at
+ * Settles when the process is asked to end: SIGTERM, SIGINT unless it has a parent, or its parent is gone, also when it went before this was called. A second signal ends it at
  * once. To be called before anything that may wait for others, or a process that cannot start yet could not be ended either.
  */
 export function untilAskedToEnd(): Promise<void> {
@@ -52,8 +65,12 @@ export function untilAskedToEnd(): Promise<void> {
       resolve();
     };
     process.on("SIGTERM", ask);
-    process.on("SIGINT", ask);
-    if (!process.send) return;
+    if (!process.send) {
+      process.on("SIGINT", unlessRepeated(ask));
+      return;
+    }
+    // A Ctrl-C reaches all processes of the terminal: those that have a parent are ended by it, in its order.
+    process.on("SIGINT", () => undefined);
     process.on("disconnect", ask);
     if (!process.connected) ask();
   });

@@ -41,3 +41,14 @@ function gatewayArguments(folder: string): readonly string[] {
   writeFileSync(key, "0123456789abcdef0123456789abcdef");
   return ["gateway", "--controller", "http://127.0.0.1:9", "--key-file", key, "--port", "0", "--admin-port", "0", "--log-level", "silent"];
 }
+
+test("a process that ends before it is ready is told with its last words", async () => {
+  const absent = join(dir, "absent.key");
+
+  await expect(
+    supervisor.start({ name: "gateway", args: () => ["gateway", "--controller", "http://127.0.0.1:1", "--key-file", absent] }),
+  ).rejects.toMatchObject({
+    code: "process_did_not_start",
+    found: `exit code 2: ${absent} cannot be read (file_unreadable); found: ENOENT`,
+  });
+}, 30_000);

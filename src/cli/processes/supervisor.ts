@@ -2,7 +2,7 @@
  * Starts the processes of `relevo up` and keeps them: each may die and start again alone, on the address that it had. The supervisor decides nothing else.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Clock } from "../../kernel/clock.ts";
@@ -116,7 +116,7 @@ class Child {
         if (!isReady && Object.keys(this.#facts).length === 0) {
           reject(
             new RelevoError("process_did_not_start", `the process ${this.spec.name} ended before it was ready`, {
-              found: how,
+              found: [how, lastWords(logFile)].filter(Boolean).join(": "),
               todo: `see ${logFile}`,
             }),
           );
@@ -182,6 +182,18 @@ function sendArguments(child: ChildProcess, args: Promise<readonly string[]>, fa
       child.kill("SIGKILL");
     },
   );
+}
+
+const LAST_WORDS_BYTES = 2_000;
+
+/** What a process said last: mostly why it ended. */
+function lastWords(logFile: string): string {
+  try {
+    const lines = readFileSync(logFile).subarray(-LAST_WORDS_BYTES).toString("utf8").trim().split("\n");
+    return (lines.at(-1) ?? "").replace(/^relevo: /, "");
+  } catch {
+    return ""; // the error that this is for must not be lost to it
+  }
 }
 
 /** The program itself, in the form in which it runs now; and the one that waits for its arguments. */
