@@ -343,10 +343,21 @@ async function drain(parts: ControlPlaneParts, { instance }: DrainCommand): Prom
   } as const;
   await store.commit(authority, [{ kind: "record_evidence", id, evidence }], clock.now());
   controller.wake(record.pool);
-  return {
-    evidence:
-      (await store.listEvidence(record.pool, 100)).find((each) => each.instance === instance && each.loss === "voluntary")?.id ?? id,
-  };
+  const kept = (await store.readPool(record.pool))?.evidence.find((each) => each.instance === instance && each.loss === "voluntary");
+  // Of one class the first evidence stays (I3): without mode Act that one is not acted upon, and the operator must hear it.
+  const mode = entryOf(parts, record.pool)?.document.spec.disruption.mode;
+  if (kept && kept.reason !== "operator_drain" && mode !== "Act")
+    throw new RelevoError(
+      "drain_not_acted_upon",
+      `${instance} carries evidence already (${kept.reason}), which mode ${mode} does not act upon`,
+      {
+        class: "conflict",
+        found: mode,
+        allowed: "Act",
+        todo: "set spec.disruption.mode of its pool to Act",
+      },
+    );
+  return { evidence: kept?.id ?? id };
 }
 
 async function uncordon(parts: ControlPlaneParts, name: string, by: string): Promise<void> {

@@ -145,3 +145,16 @@ test("another health path in the document is not asked of instances that do not 
   expect(await harness.evidence()).toEqual([]);
   expect(await harness.reasons()).toContain("service_fixed");
 });
+
+test("an operator hears when a drain is not acted upon, because other evidence came first and the mode is not Act (D11)", async () => {
+  harness = await Harness.start();
+  const [first, second] = await harness.serve(ordersPool({ desired: 2, mode: "Observe" }));
+  await harness.drift(first?.incarnation.nodeName ?? "");
+  await harness.until("evidence is there", async () => (await harness.evidence()).length > 0);
+  const command = { by: "test", why: "test" };
+  await expect(harness.controlPlane.drain({ ...command, instance: first?.id ?? "" })).rejects.toMatchObject({
+    code: "drain_not_acted_upon",
+  });
+  await harness.controlPlane.drain({ ...command, instance: second?.id ?? "" });
+  await harness.until("the other one is replaced", async () => (await harness.phase(second?.id ?? "")) === "deleted");
+});
