@@ -94,6 +94,19 @@ test("without a token the API answers only to loopback names", async () => {
   expect(local.statusCode).toBe(200);
 });
 
+test("without a token and a secret no web page posts a notice; with a secret the signature decides", async () => {
+  const body = "{}";
+  const page = { host: "127.0.0.1:7070", origin: "https://evil.example", "content-type": "application/json" };
+  const post = async (webhookSecret: string | null, headers: Readonly<Record<string, string>>) => {
+    const { app } = await aServer(undefined, { token: null, webhookSecret });
+    return (await app.inject({ method: "POST", url: "/v1/notices/eventbridge", headers, payload: body })).statusCode;
+  };
+
+  expect(await post(null, page)).toBe(403);
+  expect(await post(null, { ...page, host: "evil.example" })).toBe(403);
+  expect(await post("a-secret-of-some-length", page)).toBe(401);
+});
+
 test("without a token no web page is answered, whatever it asks for; one typed by a person is", async () => {
   const { app, fake } = await aServer(undefined, { token: null });
   const asked = async (headers: Readonly<Record<string, string>>, url = "/gateway/v1/stream?replica=page") =>

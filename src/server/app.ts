@@ -60,7 +60,7 @@ const MAX_PARAM_LENGTH = 256;
 declare module "fastify" {
   interface FastifyContextConfig {
     /** `token` unless said otherwise. */
-    access?: "token" | "public";
+    access?: "token" | "signed" | "public";
   }
 }
 
@@ -126,8 +126,11 @@ const withErrors: typeof jsonSchemaTransform = (input) => {
   return jsonSchemaTransform({ ...input, schema: { ...schema, response } } as typeof input);
 };
 
-function assertMayCall({ token }: ServerOptions, request: FastifyRequest): void {
-  if (request.routeOptions.config.access === "public") return;
+function assertMayCall({ token, webhookSecret }: ServerOptions, request: FastifyRequest): void {
+  const { access } = request.routeOptions.config;
+  if (access === "public") return;
+  // The route itself checks the signature or the token; with neither, a notice is as good as any other call.
+  if (access === "signed" && (token !== null || webhookSecret !== null)) return;
   if (token === null) {
     const name = request.hostname;
     if (!isLoopback(name))

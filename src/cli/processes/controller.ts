@@ -69,7 +69,7 @@ export function composeController({
 
   // The parts call each other back: each wake-up finds the controller once it stands.
   let controller: Controller | undefined;
-  const gateways = new GatewayRegistry({ store, clock, onChange: () => controller?.wakeAll() });
+  const gateways = new GatewayRegistry({ store, clock, onChange: (route) => controller?.wakeRoute(route) });
   const health = new HealthMonitor(driver, clock, (instance) => {
     const pool = controller?.poolOf(instance);
     if (pool !== undefined) controller?.wake(pool);

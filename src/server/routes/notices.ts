@@ -35,7 +35,7 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     "/v1/notices/:source",
     {
       bodyLimit: MAX_NOTICE_BYTES,
-      config: { access: "public" },
+      config: { access: "signed" },
       schema: {
         summary: "Receive a notice from a cloud, in its own format",
         params: z.object({ source: z.string().max(40) }),
