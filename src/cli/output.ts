@@ -50,6 +50,11 @@ export function palette({ isTerminal, env }: Pick<CliContext, "isTerminal" | "en
   return colors.createColors(isTerminal && (env.NO_COLOR ?? "") === "");
 }
 
+/** As a shell takes it for one word. */
+export function shellWord(text: string): string {
+  return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
 /** `3m`, `2h`: how long ago, in its largest unit and the next. */
 export function ageOf(time: string | null, now: Instant): string {
   const at = time === null ? undefined : parseInstant(time);

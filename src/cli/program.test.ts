@@ -5,10 +5,11 @@ import { aPool, anInstance, FakeControlPlane, NOON, someEvidence } from "../serv
 import type { NodeState } from "../server/control-plane.ts";
 import { writeRunFile } from "./run-file.ts";
 import { runCli } from "./testing/run-cli.ts";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readRunFile, removeRunFile } from "./run-file.ts";
+import { shellWord } from "./output.ts";
+import { assertRunFileCanBeWritten, readRunFile, removeRunFile } from "./run-file.ts";
 
 function aNode(name: string, overrides: Partial<NodeState> = {}): NodeState {
   return {
@@ -311,4 +312,25 @@ test("a command's help names what is common to all", async () => {
 
   expect(out).toContain("Global Options:");
   expect(out).toMatch(/-o, --output <form> +how things are printed/);
+});
+
+test("a directory that cannot be written is refused before anything starts", () => {
+  const cwd = mkdtempSync(join(tmpdir(), "relevo-cli-"));
+  try {
+    writeFileSync(join(cwd, ".relevo"), "a file where the folder would be");
+
+    expect(() => assertRunFileCanBeWritten(cwd)).toThrow(
+      expect.objectContaining({
+        code: "directory_not_writable",
+        message: `The folder ${join(cwd, ".relevo")} cannot be written.`,
+        found: "EEXIST",
+      }),
+    );
+  } finally {
+    rmSync(cwd, { recursive: true, force: true });
+  }
+});
+
+test("a path that is shown to be copied is one word for a shell", () => {
+  expect(["/tmp/a-b/c.yaml", "/tmp/a path/it's"].map(shellWord)).toEqual(["/tmp/a-b/c.yaml", "'/tmp/a path/it'\\''s'"]);
 });

@@ -2,7 +2,7 @@
  * `.relevo/run.json` of the working directory: where the parts of `relevo up` listen, so that the other commands find them. It holds a token: readable by
  * its owner alone.
  */
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { accessSync, chmodSync, constants, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { RelevoError } from "../kernel/errors.ts";
@@ -24,6 +24,21 @@ export type RunFile = z.infer<typeof runFileSchema>;
 
 export function runFilePath(cwd: string): string {
   return join(cwd, ".relevo", "run.json");
+}
+
+/** Before anything is started that would have to end for want of it. Throws `directory_not_writable`. */
+export function assertRunFileCanBeWritten(cwd: string): void {
+  const folder = dirname(runFilePath(cwd));
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+  } catch (cause) {
+    throw new RelevoError("directory_not_writable", `The folder ${folder} cannot be written.`, {
+      found: (cause as NodeJS.ErrnoException).code,
+      todo: "start it in a directory of your own: other commands look there for what it wrote",
+      cause,
+    });
+  }
 }
 
 export function writeRunFile(cwd: string, run: RunFile): void {

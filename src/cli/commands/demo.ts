@@ -9,9 +9,10 @@ import { Narrator } from "../demo/narrator.ts";
 import { playMainJob, type RunningDemo } from "../demo/main-job.ts";
 import { renderReport } from "../demo/table.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
-import { palette } from "../output.ts";
+import { palette, shellWord } from "../output.ts";
 import type { DemoCommandOptions } from "../process-commands.ts";
 import { untilAskedToEnd } from "../processes/child.ts";
+import { assertRunFileCanBeWritten } from "../run-file.ts";
 import { findRunning } from "../running-here.ts";
 
 const DEMOS: Readonly<Record<string, string>> = {
@@ -50,6 +51,7 @@ export async function demo(context: CliContext, name: string | undefined, option
   // Two in one directory would take each other's commands.
   const isSecond = (await findRunning(context)) !== undefined;
   const home = isSecond ? mkdtempSync(join(tmpdir(), "relevo-commands-")) : context.cwd;
+  assertRunFileCanBeWritten(home);
   const running = await playMainJob({
     cwd: home,
     deadlineMs: options.deadline,
@@ -81,14 +83,14 @@ export async function demo(context: CliContext, name: string | undefined, option
 function addresses(context: CliContext, { stack }: RunningDemo, home: string): string {
   const { bold } = palette(context);
   const isHere = home === context.cwd;
-  const relevo = isHere ? "npx relevo" : `node ${process.argv[1]}`;
+  const relevo = isHere ? "npx relevo" : `node ${shellWord(process.argv[1] ?? "relevo")}`;
   return [
     "",
     bold("the fleet stays up, without load; Ctrl-C ends it"),
     `  gateway     ${stack.gatewayUrl}  (a stream: curl -N -H 'Host: orders' '${stack.gatewayUrl}/export?id=mine')`,
     `  controller  ${stack.controllerUrl}  (API: /openapi.json, metrics: /metrics)`,
-    `  cluster     kubectl --kubeconfig ${stack.kubeconfig} get pods -o wide`,
-    ...(isHere ? [] : [`  another one answers the commands of this directory: cd ${home} for this one`]),
+    `  cluster     kubectl --kubeconfig ${shellWord(stack.kubeconfig)} get pods -o wide`,
+    ...(isHere ? [] : [`  another one answers the commands of this directory: cd ${shellWord(home)} for this one`]),
     `  go on with  ${relevo} get instances --watch`,
     `              ${relevo} explain orders`,
     `              ${relevo} plan orders`,

@@ -4,10 +4,11 @@ import { fileURLToPath } from "node:url";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { CliContext } from "../context.ts";
 import { EXIT, type ExitCode } from "../exit.ts";
-import { palette, renderDocument } from "../output.ts";
+import { palette, renderDocument, shellWord } from "../output.ts";
 import type { UpCommandOptions } from "../process-commands.ts";
 import { untilAskedToEnd } from "../processes/child.ts";
 import { startStack } from "../processes/stack.ts";
+import { assertRunFileCanBeWritten } from "../run-file.ts";
 import { findRunning } from "../running-here.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../../examples/orders/pool.yaml", import.meta.url));
@@ -20,6 +21,7 @@ export async function up(context: CliContext, options: UpCommandOptions): Promis
       found: `process ${other.pids.up}, ${other.controllerUrl}`,
       todo: "end it, or start this one in another directory with other ports (see relevo up --help)",
     });
+  assertRunFileCanBeWritten(context.cwd);
   const asked = untilAskedToEnd();
   const stack = await startStack({
     cwd: context.cwd,
@@ -45,9 +47,9 @@ export async function up(context: CliContext, options: UpCommandOptions): Promis
         bold("relevo is up"),
         `  gateway     ${gatewayUrl}`,
         `  controller  ${controllerUrl}  (API: /openapi.json, metrics: /metrics)`,
-        `  cluster     ${clusterUrl}  (kubectl --kubeconfig ${kubeconfig} get nodes)`,
+        `  cluster     ${clusterUrl}  (kubectl --kubeconfig ${shellWord(kubeconfig)} get nodes)`,
         "",
-        `next: npx relevo apply -f ${relative(context.cwd, EXAMPLE)}, then npx relevo get pools; Ctrl-C ends everything`,
+        `next: npx relevo apply -f ${shellWord(relative(context.cwd, EXAMPLE))}, then npx relevo get pools; Ctrl-C ends everything`,
         "",
       ].join("\n"),
   );
