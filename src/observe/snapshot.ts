@@ -161,12 +161,14 @@ function processOf(pod: KubePod): SeenProcess | undefined {
 
 /**
  * Another process than the recorded one. One that takes traffic is given up as soon as its own is gone, even before another runs; one that is still being
- * prepared waits for a process that does.
+ * prepared waits for a process that does. While the recorded one still runs it is the instance, also when its pod is being deleted and the next one is up:
+ * it may finish what it has.
  */
 function renewalOf(input: SnapshotInput, record: InstanceRecord, leads: readonly KubePod[], health: HealthState): Incarnation | null {
   const { incarnation, phase } = record;
   if (isLeaving(phase) && phase !== "draining") return null;
-  const current = leads.toSorted(byLiveliness)[0];
+  const recorded = leads.find(({ metadata }) => metadata.uid === incarnation.podUid);
+  const current = recorded && processOf(recorded)?.isRunning ? recorded : leads.toSorted(byLiveliness)[0];
   if (!current) return null;
   const seen = processOf(current);
   const isSame = current.metadata.uid === incarnation.podUid && seen?.containerId === incarnation.containerId;
@@ -220,6 +222,8 @@ function lossOf(
   }
   if (isReadable && leads.length === 0) return "pod_lost";
   if (health.state !== "failing") return null;
+  // A pod that somebody deletes is told to refuse work and ends by itself, or by its grace.
+  if (leads.some(({ metadata }) => metadata.uid === incarnation.podUid && metadata.deletionTimestamp !== null)) return null;
   const isLongAgo = input.now - health.since >= input.document.spec.disruption.unreachableAfter;
   const isSeenAlive = reportsOf(input, record).some((report) => report?.health === "passing");
   return isLongAgo && !isSeenAlive ? "process_unreachable" : null;

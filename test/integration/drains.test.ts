@@ -1,6 +1,7 @@
 /** Drains that end, that never end, and that are overtaken by the death of their process (D5, D6, D13, I5, I15). Level: simulated. */
 import { afterEach, expect, test } from "vitest";
 import type { InstanceRecord } from "../../src/model/instance.ts";
+import { PODS } from "../../src/kube/resources.ts";
 import { Harness, ordersPool } from "./harness.ts";
 
 const MINUTE = 60_000;
@@ -94,4 +95,23 @@ test("a draining instance whose node dies does the same (D13, D18)", async () =>
   expect(await harness.instance(victim?.id ?? "")).toMatchObject({ seal: "forced", drainLoss: "forced" });
   expect((await harness.pool()).losses).toEqual([{ loss: "forced", instances: 1, obligations: 3, assumedSeals: 0 }]);
   expect((await harness.serving()).length).toBe(2);
+});
+
+test("a pod that somebody else deletes keeps its process until it ends by itself: only then the next one is the instance (D13)", async () => {
+  harness = await Harness.start({ nodes: 4, model: () => ({ termMs: 20_000 }) });
+  const [victim] = await harness.serve(ordersPool({ desired: 1 }));
+  const { podName, number } = victim?.incarnation ?? { podName: null, number: 0 };
+  harness.gateways[0]?.hold(victim?.id ?? "", { requests: 1 });
+
+  await harness.cluster.api.delete({ type: PODS, namespace: "default", name: podName ?? "" }, { gracePeriodSeconds: 30 });
+  await harness.pass(15_000);
+  expect((await harness.instance(victim?.id ?? ""))?.incarnation, "its own process still runs").toMatchObject({ number, podName });
+
+  harness.gateways[0]?.release(victim?.id ?? "");
+  await harness.until(
+    "the next process is the instance",
+    async () => ((await harness.instance(victim?.id ?? ""))?.incarnation.number ?? 0) > number,
+  );
+  await harness.untilServing(1);
+  expect((await harness.instance(victim?.id ?? ""))?.incarnation.podName).not.toBe(podName);
 });
