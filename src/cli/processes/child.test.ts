@@ -26,3 +26,11 @@ test("a Ctrl-C, which reaches all processes of a terminal, leaves those that hav
 
   expect([answer, code]).toEqual(["not asked", 0]);
 });
+
+test("a process whose start fails ends, although it listens for the end of its parent", async () => {
+  const child = fork(fileURLToPath(new URL("testing/failing-starter.ts", import.meta.url)), { execPath: process.execPath });
+
+  const [code] = await once(child, "exit");
+
+  expect(code).toBe(3);
+});

@@ -72,6 +72,8 @@ export function untilAskedToEnd(): Promise<void> {
     // A Ctrl-C reaches all processes of the terminal: those that have a parent are ended by it, in its order.
     process.on("SIGINT", () => undefined);
     process.on("disconnect", ask);
+    // To listen for its end must not keep a process alive whose start failed.
+    process.channel?.unref();
     if (!process.connected) ask();
   });
 }
