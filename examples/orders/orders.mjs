@@ -6,7 +6,7 @@
  * Plain JavaScript with the compile cache on, because a replacement starts while clients wait: this is the fastest start that Node has.
  */
 import { existsSync } from "node:fs";
-import { enableCompileCache } from "node:module";
+import { enableCompileCache, flushCompileCache } from "node:module";
 
 enableCompileCache();
 // A workload of your own imports "relevo/sdk"; in a clone, which is not built, the sources are taken.
@@ -34,3 +34,4 @@ process.once("SIGTERM", async () => {
 const { host, port } = await instance.listen();
 console.log(JSON.stringify({ message: "orders serves", host, port, instance: instance.name, bootId: instance.bootId }));
 await routes.warm();
+flushCompileCache(); // what is killed writes no cache at its end, and the next one would start slowly again
