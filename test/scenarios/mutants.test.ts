@@ -13,7 +13,7 @@ import { DEPLOYMENTS, NODES } from "../../src/kube/resources.ts";
 import { Budget } from "../../src/plan/budget.ts";
 import type { FaultKind } from "../../src/sim/faults.ts";
 import type { SeedOptions } from "../../src/sim/run-seed.ts";
-import type { Store } from "../../src/store/port.ts";
+import type { Authority, Store } from "../../src/store/port.ts";
 import { done, NOT_HAPPENED } from "../../src/act/step-kind.ts";
 import { simulate } from "./seeds.ts";
 
@@ -60,8 +60,18 @@ test("I3: a store that changes evidence is caught", { timeout: TIMEOUT_MS }, asy
   expect(await caught("I3", ["node_death", "node_drift"], tamper)).toBe(true);
 });
 
-test("I4: a store that takes the commits of a deposed controller is caught", { timeout: TIMEOUT_MS }, async () => {
+test("I4: a store that takes the commits of a deposed controller, and does not tell it, is caught", { timeout: TIMEOUT_MS }, async () => {
+  const own = new Map<string, Authority>();
   const tamper = storeWith((store) => ({
+    async claim(pool, owner, now) {
+      const authority = await store.claim(pool, owner, now);
+      own.set(pool, authority);
+      return authority;
+    },
+    async readPool(pool) {
+      const rows = await store.readPool(pool);
+      return rows && { ...rows, authorityEpoch: own.get(pool)?.epoch ?? rows.authorityEpoch };
+    },
     async commit(authority, changes, now) {
       const current = (await store.readPool(authority.pool))?.authorityEpoch ?? authority.epoch;
       return store.commit({ ...authority, epoch: current }, changes, now);
