@@ -67,6 +67,7 @@ export async function demo(context: CliContext, name: string | undefined, option
     narrator.end();
     const { report } = running;
     if (!isJson) context.out(`\n${renderReport(report)}\n${report.held ? "" : busyNote()}`);
+    if (isJson && !report.held) context.err(busyNote());
     if (isJson) context.out(`${JSON.stringify(report)}\n`);
     else if (options.once !== true) context.out(addresses(context, running, home));
     if (options.once !== true) {
