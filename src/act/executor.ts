@@ -229,8 +229,10 @@ class StepExecutor implements Executor {
       if (newest?.step.state === "unknown") return { open: newest.step };
       if (newest?.step.state === "done" || newest?.step.state === "held") return "quiet";
       if (newest !== undefined) {
-        const coolMs = (newest.step.endedAt ?? 0) + cooldownMs(newest.attempt) - this.#options.clock.now();
-        if (coolMs > 0) return { againInMs: coolMs };
+        const coolMs = cooldownMs(newest.attempt);
+        const leftMs = (newest.step.endedAt ?? 0) + coolMs - this.#options.clock.now();
+        // Bounded, should the clock have been set back since.
+        if (leftMs > 0) return { againInMs: Math.min(leftMs, coolMs) };
       }
       const step = { ...draft, id: withAttempt(draft.id, (newest?.attempt ?? 0) + 1) };
       task.id = step.id;

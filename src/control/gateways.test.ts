@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { specOf } from "../../test/builders/pool.ts";
 import { epoch } from "../kernel/epoch.ts";
+import type { Clock } from "../kernel/clock.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import type { ControllerLine, GatewayReport, RouteMembership } from "../model/membership.ts";
 import { routePolicyOf } from "../model/pool.ts";
@@ -164,5 +165,48 @@ describe("who a seal waits for", () => {
     registry.take(report("gw-1", 2));
     registry.take(report("gw-1", 3, 2));
     expect(woken).toEqual(["orders", "orders"]);
+  });
+});
+
+describe("time that nobody watched", () => {
+  /** A controller whose wall clock can be set, and which can be stopped: its timers do not run meanwhile. */
+  async function troubled() {
+    const clock = new VirtualClock();
+    const trouble = { setForwardMs: 0, stoppedMs: 0 };
+    const port: Clock = {
+      now: () => clock.now() + trouble.setForwardMs + trouble.stoppedMs,
+      monotonic: () => clock.monotonic() + trouble.stoppedMs,
+      after: (delayMs, fire) => clock.after(delayMs, fire),
+      sleep: (delayMs, signal) => clock.sleep(delayMs, signal),
+    };
+    const registry = new GatewayRegistry({ store: await openStore({ path: ":memory:" }), clock: port, onChange: () => undefined });
+    await registry.start();
+    await registry.join("gw-1", () => true);
+    registry.take(report("gw-1", 1));
+    return { registry, clock, trouble, silent: () => registry.views().map((view) => view.silent) };
+  }
+
+  test.each([3_600_000, -3_600_000])("a wall clock that is set by %i ms makes no replica silent, and keeps none that is", async (ms) => {
+    const { clock, trouble, silent } = await troubled();
+
+    trouble.setForwardMs = ms;
+    expect(silent()).toEqual([false]);
+    await clock.advance(GATEWAY_TTL_MS + 1);
+    expect(silent()).toEqual([true]);
+  });
+
+  test("what a replica said while the controller was stopped can be read before its silence counts", async () => {
+    const { registry, clock, trouble, silent } = await troubled();
+
+    trouble.stoppedMs = 60_000;
+    expect(silent()).toEqual([false]);
+    await clock.advance(1_000);
+    expect(silent()).toEqual([false]);
+    registry.take(report("gw-1", 2));
+    await clock.advance(GATEWAY_TTL_MS);
+    expect(silent()).toEqual([false]);
+    await clock.advance(1);
+    expect(silent()).toEqual([true]);
+    registry.stop();
   });
 });

@@ -19,10 +19,14 @@ export const LOST_AFTER_MS = 120_000;
 const FORGET_AFTER_MS = 24 * 3_600_000;
 const MAX_LOST = 64;
 const PING_EVERY_MS = 1_000;
+/** Between two ticks no more than this counts as watched. */
+const LONGEST_WATCH_MS = 1_500;
 
 interface Replica {
   readonly id: string;
+  /** For people; what is judged is `seenAt`, in time watched. */
   lastSeen: Instant;
+  seenAt: number;
   report: GatewayReport | null;
   send: ((line: ControllerLine) => boolean) | null;
   wasSilent: boolean;
@@ -45,18 +49,34 @@ export class GatewayRegistry {
   /** Until then a route that is not here may still be somebody's: a replica must not drop what drains on it. */
   #areAllKnown = false;
   #timer: Timer | undefined;
+  #watchedMs = 0;
+  #tickedAt: number;
 
   constructor({ store, clock, onChange }: GatewayRegistryOptions) {
     this.#store = store;
     this.#clock = clock;
     this.#onChange = onChange;
+    this.#tickedAt = clock.monotonic();
+  }
+
+  /**
+   * For how long this process has watched. While it was stopped or its event loop stood still, nobody's silence was observed: what the replicas said meanwhile
+   * waits to be read. Nor does it matter when somebody sets the wall clock.
+   */
+  #watched(): number {
+    return this.#watchedMs + Math.min(this.#clock.monotonic() - this.#tickedAt, LONGEST_WATCH_MS);
+  }
+
+  #seenNow(): { lastSeen: Instant; seenAt: number } {
+    return { lastSeen: this.#clock.now(), seenAt: this.#watched() };
   }
 
   /** Reads who was registered before; returns when their silence begins to count. */
   async start(): Promise<Instant> {
     const now = this.#clock.now();
     for (const { id } of await this.#store.listGateways()) {
-      if (!this.#replicas.has(id)) this.#replicas.set(id, { id, lastSeen: now, report: null, send: null, wasSilent: false, lostAt: null });
+      if (!this.#replicas.has(id))
+        this.#replicas.set(id, { id, ...this.#seenNow(), report: null, send: null, wasSilent: false, lostAt: null });
     }
     this.#tick();
     return now + GATEWAY_TTL_MS;
@@ -77,7 +97,7 @@ export class GatewayRegistry {
     if (predecessor !== undefined && predecessor !== id) await this.leave(predecessor);
     const replica: Replica = {
       id,
-      lastSeen: this.#clock.now(),
+      ...this.#seenNow(),
       report: this.#replicas.get(id)?.report ?? null,
       send,
       wasSilent: false,
@@ -102,7 +122,7 @@ export class GatewayRegistry {
   take(report: GatewayReport): boolean {
     const replica = this.#replicas.get(report.replica);
     if (!replica) return false;
-    replica.lastSeen = this.#clock.now();
+    Object.assign(replica, this.#seenNow());
     replica.lostAt = null;
     if (replica.report && report.sequence <= replica.report.sequence) return true;
     const before = replica.report;
@@ -171,13 +191,13 @@ export class GatewayRegistry {
   }
 
   #forgetLost(): void {
-    const lost = [...this.#replicas.values()].filter(({ lostAt }) => lostAt !== null).toSorted((a, b) => b.lastSeen - a.lastSeen);
-    for (const [index, { id, lastSeen }] of lost.entries())
-      if (index >= MAX_LOST || this.#clock.now() - lastSeen > FORGET_AFTER_MS) void this.leave(id).catch(() => undefined); // tried again at the next tick
+    const lost = [...this.#replicas.values()].filter(({ lostAt }) => lostAt !== null).toSorted((a, b) => b.seenAt - a.seenAt);
+    for (const [index, { id, seenAt }] of lost.entries())
+      if (index >= MAX_LOST || this.#watched() - seenAt > FORGET_AFTER_MS) void this.leave(id).catch(() => undefined); // tried again at the next tick
   }
 
   #isSilent(replica: Replica): boolean {
-    return this.#clock.now() - replica.lastSeen > GATEWAY_TTL_MS;
+    return this.#watched() - replica.seenAt > GATEWAY_TTL_MS;
   }
 
   #broadcast(line: ControllerLine): void {
@@ -187,6 +207,8 @@ export class GatewayRegistry {
   }
 
   #tick(): void {
+    this.#watchedMs = this.#watched();
+    this.#tickedAt = this.#clock.monotonic();
     this.#broadcast({ type: "ping" });
     for (const replica of this.#replicas.values()) {
       const isSilent = this.#isSilent(replica);
@@ -194,7 +216,7 @@ export class GatewayRegistry {
         replica.wasSilent = isSilent;
         this.#onChange(null);
       }
-      if (replica.lostAt === null && this.#clock.now() - replica.lastSeen > LOST_AFTER_MS) this.#lose(replica);
+      if (replica.lostAt === null && this.#watched() - replica.seenAt > LOST_AFTER_MS) this.#lose(replica);
     }
     this.#forgetLost();
     this.#timer = this.#clock.after(PING_EVERY_MS, () => this.#tick());

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { InstanceDriver, InstanceTarget } from "../drivers/port.ts";
 import { RelevoError } from "../kernel/errors.ts";
+import type { Clock } from "../kernel/clock.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import { HealthMonitor } from "./health.ts";
 
@@ -50,5 +51,25 @@ test("one answer that fails between two that pass changes nothing", async () => 
   await clock.advance(5_000);
 
   expect(monitor.healthOf("orders-a", 1)).toEqual({ state: "passing", since: NOON, bootId: "b1" });
+  monitor.stop();
+});
+
+test("a wall clock that is put forward makes a failing instance no longer failing than it is", async () => {
+  const clock = new VirtualClock(NOON);
+  let setForwardMs = 0;
+  const wall: Clock = {
+    now: () => clock.now() + setForwardMs,
+    monotonic: () => clock.monotonic(),
+    after: (delayMs, fire) => clock.after(delayMs, fire),
+    sleep: (delayMs, signal) => clock.sleep(delayMs, signal),
+  };
+  const health: InstanceDriver["health"] = () => Promise.reject(new RelevoError("instance_unreachable", "no connection"));
+  const monitor = new HealthMonitor({ health } as InstanceDriver, wall, () => undefined);
+  monitor.follow(new Set(["orders-a"]), [{ instance: "orders-a", incarnation: 1, target: TARGET, isDraining: false }]);
+  await clock.advance(1_000);
+
+  setForwardMs = 3_600_000;
+
+  expect(monitor.healthOf("orders-a", 1)).toEqual({ state: "failing", since: NOON + setForwardMs, code: "instance_unreachable" });
   monitor.stop();
 });

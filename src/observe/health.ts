@@ -28,8 +28,8 @@ interface Entry {
   watched: Watched;
   health: HealthState;
   failures: number;
-  /** When the first of them was asked for. */
-  failedFrom: Instant;
+  /** When the first of them was asked for, on the clock that nobody sets: an hour that was only put forward makes nobody unreachable. */
+  failedFrom: number;
   obligations: number | null;
   timer: Timer | undefined;
 }
@@ -55,7 +55,8 @@ export class HealthMonitor {
 
   healthOf(instance: string, incarnation: number): HealthState {
     const entry = this.#entries.get(instance);
-    return entry && entry.watched.incarnation === incarnation ? entry.health : { state: "unknown" };
+    if (entry?.watched.incarnation !== incarnation) return { state: "unknown" };
+    return entry.health.state === "failing" ? { ...entry.health, since: this.#failingSince(entry) } : entry.health;
   }
 
   /** Null when the instance does not say, or was not asked yet. */
@@ -94,7 +95,7 @@ export class HealthMonitor {
 
   async #look(entry: Entry): Promise<void> {
     const { watched } = entry;
-    const askedAt = this.#clock.now();
+    const askedAt = this.#clock.monotonic();
     const [health, obligations] = await Promise.all([this.#askHealth(watched), watched.isDraining ? this.#askObligations(watched) : null]);
     if (this.#entries.get(watched.instance) !== entry) return;
     const before = JSON.stringify([entry.health.state, entry.obligations]);
@@ -107,7 +108,7 @@ export class HealthMonitor {
     );
   }
 
-  #take(entry: Entry, answer: { readonly ok: boolean; readonly bootId: string | null; readonly code: string }, askedAt: Instant): void {
+  #take(entry: Entry, answer: { readonly ok: boolean; readonly bootId: string | null; readonly code: string }, askedAt: number): void {
     if (answer.ok) {
       entry.failures = 0;
       if (entry.health.state !== "passing" || entry.health.bootId !== answer.bootId)
@@ -117,7 +118,11 @@ export class HealthMonitor {
     if (entry.failures === 0) entry.failedFrom = askedAt;
     entry.failures += 1;
     if (entry.failures >= 2 && entry.health.state !== "failing")
-      entry.health = { state: "failing", since: entry.failedFrom, code: answer.code };
+      entry.health = { state: "failing", since: this.#failingSince(entry), code: answer.code };
+  }
+
+  #failingSince(entry: Entry): Instant {
+    return this.#clock.now() - Math.round(this.#clock.monotonic() - entry.failedFrom);
   }
 
   async #askHealth({ target }: Watched): Promise<{ readonly ok: boolean; readonly bootId: string | null; readonly code: string }> {
