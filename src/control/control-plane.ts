@@ -416,6 +416,9 @@ async function readiness(parts: ControlPlaneParts, controller: Controller): Prom
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   );
   const waiting = parts.pools.list().filter(({ key }) => !controller.lastPass(key)).length;
+  // A store that can be read may still take nothing.
+  const troubles = parts.pools.list().flatMap(({ key }) => controller.troubleOf(key) ?? []);
+  const pools = waiting > 0 ? `${waiting} wait for their first pass` : "each was looked at";
   const checks = [
     {
       name: "cluster",
@@ -423,7 +426,7 @@ async function readiness(parts: ControlPlaneParts, controller: Controller): Prom
       message: trouble === undefined ? "its objects are in step" : `cannot be read: ${trouble}`,
     },
     { name: "store", ok: store === undefined, message: store ?? "answers" },
-    { name: "pools", ok: waiting === 0, message: waiting === 0 ? "each was looked at" : `${waiting} wait for their first pass` },
+    { name: "pools", ok: waiting === 0 && troubles.length === 0, message: [pools, ...new Set(troubles)].slice(0, 4).join("; ") },
   ];
   return { ready: checks.every(({ ok }) => ok), checks };
 }

@@ -11,7 +11,7 @@ import { changesOf } from "../act/changes-of.ts";
 import { draftStep } from "../act/draft-step.ts";
 import type { Executor } from "../act/executor.ts";
 import type { Clock, Instant } from "../kernel/clock.ts";
-import { RelevoError } from "../kernel/errors.ts";
+import { describeError, RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Informer } from "../kube/informer.ts";
 import { poolKey, routeOf } from "../model/pool.ts";
@@ -63,6 +63,7 @@ export class Controller {
   readonly #collector: Collector;
   readonly #authorities = new Map<string, Authority>();
   readonly #passes = new Map<string, Pass>();
+  readonly #troubles = new Map<string, string>();
   readonly #instances = new Map<string, ReadonlySet<string>>();
   /** Published for each pool: its own, and former names under which a replica still has instances of it. */
   readonly #routes = new Map<string, ReadonlySet<string>>();
@@ -131,6 +132,11 @@ export class Controller {
     return this.#passes.get(pool);
   }
 
+  /** Why the newest pass over a pool could not be done; undefined when it was done. */
+  troubleOf(pool: string): string | undefined {
+    return this.#troubles.get(pool);
+  }
+
   authorityOf(pool: string): Authority | undefined {
     return this.#authorities.get(pool);
   }
@@ -195,6 +201,7 @@ export class Controller {
     this.#parts.writer.report(entry, pass);
     if (moved) this.wake(key);
     if (entry.isDeleting && rows.instances.length === 0) await this.#letGo(authority, entry);
+    this.#troubles.delete(key);
     return Math.min(pass.plan.nextLookAt ?? Number.POSITIVE_INFINITY, this.#nextRetry(rows, pass.at), pass.at + PERIODIC_PASS_MS);
   }
 
@@ -323,7 +330,7 @@ export class Controller {
     this.#parts.health.follow(this.#instances.get(key) ?? new Set(), []);
     this.#parts.writer.forget(key);
     this.#services.forget(key);
-    for (const map of [this.#authorities, this.#passes, this.#instances, this.#routes, this.#entries]) map.delete(key);
+    for (const map of [this.#authorities, this.#passes, this.#troubles, this.#instances, this.#routes, this.#entries]) map.delete(key);
     this.#queue.forget(key);
     return null;
   }
@@ -347,6 +354,7 @@ export class Controller {
   #failed(key: string, error: unknown): void {
     const code = error instanceof RelevoError ? error.code : "unexpected";
     this.#log("error", "the pass failed and is tried again", { pool: key, code, error });
+    this.#troubles.set(key, describeError(error));
     if (code === "stale_epoch") this.#authorities.delete(key);
   }
 
