@@ -93,6 +93,7 @@ function report(): void {
   const windowsOf = ({ events }: Block) => events.map((at) => ({ at, beforeMs: AROUND_MS, afterMs: AROUND_MS }));
   const switched = latencyOf(within(disturbed.traces, windowsOf(disturbed)), SHORT_KINDS);
   const base = latencyOf(undisturbed.traces, SHORT_KINDS);
+  const atDecoys = latencyOf(within(undisturbed.traces, windowsOf(undisturbed)), SHORT_KINDS);
   const counts = totals(disturbed.results);
   const p99AddedMs = added(switched.p99Ms, base.p99Ms);
   const held = {
@@ -108,8 +109,9 @@ function report(): void {
     p99AddedMs,
     atSwitches: { switches: disturbed.events.length, ...switched },
     undisturbed: { ...base, lost: totals(undisturbed.results).lost },
-    // For comparison: what a decoy's own end costs, and the replacements' whole time, away from the switches too.
-    atDecoys: latencyOf(within(undisturbed.traces, windowsOf(undisturbed)), SHORT_KINDS),
+    // For comparison: against the same windows around the decoys alone, and the replacements' whole time, away from the switches too.
+    p99AddedToDecoysMs: added(switched.p99Ms, atDecoys.p99Ms),
+    atDecoys,
     wholeStretch: latencyOf(disturbed.traces, SHORT_KINDS),
     replacementMs: replacements.map(({ ms }) => ms),
     loadAverage: { replacements: disturbed.loads, undisturbed: undisturbed.loads },
