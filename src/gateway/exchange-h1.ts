@@ -47,6 +47,11 @@ export class H1Exchange extends Exchange {
     this.reject("body_timeout");
   }
 
+  /** The request is not whole yet. */
+  get isComing(): boolean {
+    return !this.#request.complete;
+  }
+
   protected override async *streamBody(): AsyncGenerator<Buffer> {
     if (this.#body !== null) yield* this.#body.stream();
   }

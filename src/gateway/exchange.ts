@@ -376,6 +376,11 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     }
   }
 
+  /** Nothing of an answer has gone out. */
+  get isUnanswered(): boolean {
+    return !this.ended && !this.#headSent;
+  }
+
   /** The client went away by itself. */
   clientGone(): void {
     if (this.ended || this.obligationState === "new") return;

@@ -284,3 +284,24 @@ test("a client that breaks off its upload is no fault of the instance", async ()
   expect(gateway.core.membership.find("orders", "orders-1", 1)?.health).toBe("passing");
   expect(gateway.core.ledger.of("orders").counts).toMatchObject({ accepted: 1, completed: 1 });
 });
+
+test.each([
+  ["a broken chunk", "Transfer-Encoding: chunked\r\n\r\n5\r\nabcdeXX\r\n"],
+  ["a chunk of impossible length", "Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\nabc"],
+])("a body that cannot be read is answered, whatever was read of it: %s", async (_name, rest) => {
+  const { gateway } = await oneEchoing();
+
+  expect(await raw(gateway.url, `POST / HTTP/1.1\r\nHost: orders\r\n${rest}`)).toMatch(/^HTTP\/1.1 400 [^]*relevo-rejected: malformed/);
+  checkCounts(gateway);
+});
+
+test("what cannot be read after a whole request is no answer to that request", async () => {
+  const slow = await startInstance("orders-1", (_, response) => systemClock.after(200, () => response.end("late")));
+  const gateway = await startTestGateway();
+  gateway.apply(membershipLine([{ members: [slow.member()] }]));
+  await untilReady(gateway);
+
+  expect(await raw(gateway.url, "POST / HTTP/1.1\r\nHost: orders\r\nContent-Length: 1\r\n\r\na\u0001\r\n\r\n", 400)).not.toMatch(
+    /malformed/,
+  );
+});

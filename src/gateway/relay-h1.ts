@@ -143,7 +143,7 @@ export class H1Front {
 
   #clientError(error: NodeJS.ErrnoException, socket: ClientSocket): void {
     this.#core.faults.malformed += 1;
-    if (error.code === "ECONNRESET" || !socket.writable || busy(socket)) {
+    if (error.code === "ECONNRESET" || !socket.writable || (busy(socket) && !isBodyBroken(socket))) {
       socket.destroy();
       return;
     }
@@ -194,6 +194,16 @@ const STATUS_OF_ERROR: Readonly<Record<string, string | undefined>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: "413 Payload Too Large",
   ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
 };
+
+/**
+ * What cannot be read is the body of its only request, and that has no answer yet: this one can be it. Behind an answer that has begun, or a request that is
+ * whole, it would be read as something else.
+ */
+function isBodyBroken(socket: ClientSocket): boolean {
+  const connection = socket[CONNECTION];
+  for (const exchange of connection?.earlier ?? []) if (!exchange.ended) return false;
+  return connection?.current?.isUnanswered === true && connection.current.isComing;
+}
 
 function busy(socket: ClientSocket): boolean {
   const connection = socket[CONNECTION];
