@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { systemClock } from "../src/kernel/system.ts";
+import { STEADY_MEMORY } from "../src/cli/processes/node-flags.ts";
 
 const TARGETS = { ofHaproxy: 0.2, ofHttpProxy: 2.7, addedP99Ms: 2, rssGrowth: 1.2 };
 const PORTS = { backend: 19_480, relevo: 19_481, haproxy: 19_482, "http-proxy-3": 19_483 };
@@ -138,18 +139,11 @@ async function measureRss() {
 
 async function start(kind: Kind | "backend"): Promise<ChildProcess> {
   const core = kind === "backend" ? "1" : "0";
-  const subject = fileURLToPath(new URL("gateway-subject.ts", import.meta.url));
+  const subject = fileURLToPath(new URL("gateway/subject.ts", import.meta.url));
   const command =
     kind === "backend" || kind === "haproxy"
       ? ["haproxy", "-db", "-f", configure(kind)]
-      : [
-          process.execPath,
-          ...(kind === "relevo" ? ["--max-semi-space-size=8"] : []),
-          subject,
-          kind,
-          String(PORTS[kind]),
-          String(PORTS.backend),
-        ];
+      : [process.execPath, ...(kind === "relevo" ? STEADY_MEMORY : []), subject, kind, String(PORTS[kind]), String(PORTS.backend)];
   const child = spawn("taskset", ["-c", core, ...command], { stdio: ["ignore", "pipe", "inherit"] });
   children.push(child);
   if (kind === "relevo" || kind === "http-proxy-3") await new Promise((resolve) => child.stdout?.once("data", resolve));
@@ -201,7 +195,7 @@ interface Paced {
 }
 
 async function paced(port: number, rate: number, forS: number): Promise<Paced & { total: number }> {
-  const client = fileURLToPath(new URL("gateway-load.ts", import.meta.url));
+  const client = fileURLToPath(new URL("gateway/load.ts", import.meta.url));
   const text = await run(process.execPath, [client, String(port), String(rate), String(forS), String(PACED_CONNECTIONS)]);
   const answer = JSON.parse(text) as Paced;
   return { ...answer, total: rate * forS };

@@ -5,6 +5,7 @@ import type { Client, Dispatcher } from "undici";
 import { HEADERS } from "../model/membership.ts";
 import type { Exchange } from "./exchange.ts";
 import type { MemberState } from "./membership.ts";
+import type { RejectionCode } from "./codes.ts";
 
 export type Failure =
   /** No byte of it reached the member, or the member said that it did not take it. */
@@ -117,4 +118,12 @@ export function reasonOf(code: string): string {
         ? "bad_answer"
         : code.toLowerCase();
   }
+}
+
+/** What a client is told when nothing more can be tried; `bound`: its session is tied to that instance. */
+export function rejectionOf(failure: Failure, bound: boolean): RejectionCode {
+  if (failure.kind === "not_taken") return bound ? "session_unreachable" : failure.reason === "not_taken" ? "not_taken" : "connect_failed";
+  if (failure.reason === "timeout") return "answer_timeout";
+  if (failure.reason === "member_gone") return "instance_cut";
+  return failure.reason === "bad_answer" ? "bad_answer" : "answer_lost";
 }

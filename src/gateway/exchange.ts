@@ -9,7 +9,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Dispatcher } from "undici";
 import { HEADERS, type Priority } from "../model/membership.ts";
-import { Attempt, type Failure } from "./attempt.ts";
+import { Attempt, type Failure, rejectionOf } from "./attempt.ts";
 import { chooseMember } from "./balancer.ts";
 import { ClientSide } from "./client-side.ts";
 import { type RejectionCode, rejectionAnswer } from "./codes.ts";
@@ -443,11 +443,4 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     this.body = null;
     this.core.ledger.end(this, outcome, code);
   }
-}
-
-function rejectionOf(failure: Failure, bound: boolean): RejectionCode {
-  if (failure.kind === "not_taken") return bound ? "session_unreachable" : failure.reason === "not_taken" ? "not_taken" : "connect_failed";
-  if (failure.reason === "timeout") return "answer_timeout";
-  if (failure.reason === "member_gone") return "instance_cut";
-  return failure.reason === "bad_answer" ? "bad_answer" : "answer_lost";
 }

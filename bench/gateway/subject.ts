@@ -1,9 +1,9 @@
 /** One proxy in a process of its own: `relevo PORT BACKEND_PORT` or `http-proxy-3 PORT BACKEND_PORT`. Says `up` when it serves. */
 import { createServer, Agent, get } from "node:http";
 import { createProxyServer } from "http-proxy-3";
-import { startGateway } from "../src/gateway/server.ts";
-import { epoch } from "../src/kernel/epoch.ts";
-import { systemClock, systemIds, systemRandom } from "../src/kernel/system.ts";
+import { startGateway } from "../../src/gateway/server.ts";
+import { epoch } from "../../src/kernel/epoch.ts";
+import { systemClock, systemIds, systemRandom } from "../../src/kernel/system.ts";
 
 const [kind, portText, backendText] = process.argv.slice(2);
 const port = Number(portText);
