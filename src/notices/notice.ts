@@ -1,6 +1,6 @@
 /** The common form of what others say about capacity, and the errors of what cannot be understood. */
 import type { Instant } from "../kernel/clock.ts";
-import { RelevoError } from "../kernel/errors.ts";
+import { RelevoError, showable } from "../kernel/errors.ts";
 import type { EvidenceReason } from "../model/evidence.ts";
 import type { NoticeRecord } from "../store/port.ts";
 
@@ -69,7 +69,8 @@ export function parseNoticeBody(body: string): Readonly<Record<string, unknown>>
 
 /** Enough of a foreign value to recognise it, and no more. */
 export function excerpt(value: unknown): string {
-  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
+  const known = showable(value);
+  const text = typeof known === "string" ? known : (JSON.stringify(known) ?? "nothing");
   return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
 }
 

@@ -261,3 +261,10 @@ test("whatever is sent, it is understood wholly or refused with a code, and unde
     { numRuns: 2_000 },
   );
 });
+
+test("a message of any depth is a malformed one, not a fault of ours (S1)", () => {
+  const deep = `${"[".repeat(30_000)}${"]".repeat(30_000)}`;
+
+  for (const body of [deep, JSON.stringify({ ...object("spot-interruption.json"), detail: 0 }).replace('"detail":0', `"detail":${deep}`)])
+    expect(() => parseEventBridge(body, { id: "notice-1", receivedAt: NOW })).toThrow(NoticeError);
+});
