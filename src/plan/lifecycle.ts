@@ -17,6 +17,9 @@ import { deadlineOf, describeEvidence, gravestEvidence, idOf, openStep, servingO
 /** A node is often seen before its NodeClaim names it: that is convergence (D8), for so long. */
 const OWNER_KNOWN_WITHIN_MS = 10_000;
 
+/** A read model that is in step shows what was made well within this. */
+const OBJECTS_SEEN_WITHIN_MS = 10_000;
+
 export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
   const { phase } = instance.record;
   switch (phase) {
@@ -86,7 +89,7 @@ function holdForStep(pool: PoolSnapshot, instance: InstanceSnapshot, kind: strin
 }
 
 function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft)) return;
+  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft) || failedByAbsence(instance, now, draft)) return;
   const scheduled = instance.pods.filter((pod) => pod.scheduledAt !== null);
   if (instance.pods.length < instance.podsWanted || scheduled.length < instance.pods.length)
     return draft.hold(idOf(instance), reason("waiting_for_schedule"));
@@ -149,6 +152,18 @@ function failedOnUnsafeNode(pool: PoolSnapshot, instance: InstanceSnapshot, now:
     return true;
   }
   return false;
+}
+
+/** Somebody deleted its objects, or the cluster lost them: no pod will ever come. What was just made need not be seen yet. */
+function failedByAbsence(instance: InstanceSnapshot, now: Instant, draft: Draft): boolean {
+  if (instance.objectsGone !== true) return false;
+  const until = instance.record.phaseSince + OBJECTS_SEEN_WITHIN_MS;
+  if (now < until) {
+    draft.lookAgainAt(until);
+    return false;
+  }
+  fail(instance, "objects_gone", draft);
+  return true;
 }
 
 function failedByTime(pool: PoolSnapshot, instance: InstanceSnapshot, since: Instant, now: Instant, draft: Draft): boolean {

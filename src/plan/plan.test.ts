@@ -326,6 +326,12 @@ describe("a candidate", () => {
     expect([brief(plan), holds(plan)]).toEqual([[], ["b: waiting_for_schedule", "orders-a: waiting_for_replacement"]]);
   });
 
+  test("whose objects are gone is given up, not waited for: no pod will ever come (D7)", () => {
+    const orphan = candidate({ pods: [], objectsGone: true, record: { replaces: "orders-a", purpose: "replace", phaseSince: NOON } });
+    expect(planPool(poolOf({}, [condemned, orphan]), NOON).nextLookAt).toBe(at("12:00:10"));
+    expect(brief(planPool(poolOf({}, [condemned, orphan]), at("12:00:10")))).toEqual(["move b preparing→failed objects_gone"]);
+  });
+
   test("that is not ready in time fails and is cleaned up, and occupies capacity until then (D14)", () => {
     const stuck = candidate({ pods: [pod("b-0", node("y"), { ready: false })] });
     expect(brief(planPool(poolOf({}, [condemned, stuck]), at("12:00:59")))).toEqual([]);
