@@ -8,7 +8,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { STEADY_MEMORY } from "../src/cli/processes/node-flags.ts";
+import { HOLDS_MUCH } from "../src/cli/processes/node-flags.ts";
 import { startEmbeddedApi } from "../src/embedded/http/server.ts";
 import { bootstrapCluster } from "../src/embedded/store/bootstrap.ts";
 import { directKubeApi } from "../src/embedded/store/direct-api.ts";
@@ -216,7 +216,7 @@ function usageOfThisProcess(): Usage {
 }
 
 async function startServer() {
-  const child = fork(fileURLToPath(import.meta.url), ["serve"], { execArgv: [...STEADY_MEMORY] });
+  const child = fork(fileURLToPath(import.meta.url), ["serve"], { execArgv: [...HOLDS_MUCH] });
   const [url] = (await once(child, "message")) as [string];
   return {
     url,

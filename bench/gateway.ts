@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { systemClock } from "../src/kernel/system.ts";
-import { STEADY_MEMORY } from "../src/cli/processes/node-flags.ts";
+import { SERVES_MUCH } from "../src/cli/processes/node-flags.ts";
 
 const TARGETS = { ofHaproxy: 0.2, ofHttpProxy: 2.7, addedP99Ms: 2, rssGrowth: 1.2 };
 const PORTS = { backend: 19_480, relevo: 19_481, haproxy: 19_482, "http-proxy-3": 19_483 };
@@ -143,7 +143,7 @@ async function start(kind: Kind | "backend"): Promise<ChildProcess> {
   const command =
     kind === "backend" || kind === "haproxy"
       ? ["haproxy", "-db", "-f", configure(kind)]
-      : [process.execPath, ...(kind === "relevo" ? STEADY_MEMORY : []), subject, kind, String(PORTS[kind]), String(PORTS.backend)];
+      : [process.execPath, ...(kind === "relevo" ? SERVES_MUCH : []), subject, kind, String(PORTS[kind]), String(PORTS.backend)];
   const child = spawn("taskset", ["-c", core, ...command], { stdio: ["ignore", "pipe", "inherit"] });
   children.push(child);
   if (kind === "relevo" || kind === "http-proxy-3") await new Promise((resolve) => child.stdout?.once("data", resolve));

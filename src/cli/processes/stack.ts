@@ -7,6 +7,7 @@ import { describeError } from "../../kernel/errors.ts";
 import { formatDuration } from "../../kernel/units.ts";
 import { removeRunFile, writeRunFile } from "../run-file.ts";
 import { type ChildSpec, Supervisor } from "./supervisor.ts";
+import { HOLDS_MUCH, SERVES_MUCH } from "./node-flags.ts";
 
 export interface StackOptions {
   /** Where commands look for the run file: the working directory. */
@@ -53,9 +54,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   let onRestart: () => void = () => undefined;
   let isStopped = false;
   const supervisor = new Supervisor({ clock, logDir: join(dir, "logs"), onDeath: options.onDeath, onReady: () => onRestart() });
-  const begin = async (name: string, args: ChildSpec["args"]) => {
+  const begin = async (name: string, nodeFlags: readonly string[], args: ChildSpec["args"]) => {
     const env = { NODE_COMPILE_CACHE: join(dir, "compile-cache"), RELEVO_TOKEN: options.token ?? undefined };
-    const urls = await supervisor.start({ name, args, env });
+    const urls = await supervisor.start({ name, nodeFlags, args, env });
     options.onReady?.(name, urls);
     return urls;
   };
@@ -63,21 +64,21 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const log = ["--log-level", logLevel];
   // Each but the first must be told where another one listens; until then it loads its code.
   try {
-    const clusterStart = begin("cluster", (known) => [
+    const clusterStart = begin("cluster", HOLDS_MUCH, (known) => [
       "cluster",
       ...log,
       ...["--dir", join(dir, "cluster"), "--nodes", String(options.nodes), "--zones", options.zones.join(",")],
       ...["--boot-delay", formatDuration(options.bootDelayMs), "--disruption-interval", formatDuration(options.disruptionIntervalMs)],
       ...["--api-port", portOf(known.cluster, ports.cluster), "--admin-port", portOf(known.admin, ports.admin)],
     ]);
-    const controllerStart = begin("controller", async (known) => [
+    const controllerStart = begin("controller", HOLDS_MUCH, async (known) => [
       "controller",
       ...log,
       ...["--kubeconfig", (await clusterStart).kubeconfig ?? "", "--store", join(dir, "store.db")],
       ...["--port", portOf(known.controller, ports.controller)],
       ...["--webhook-secret-file", join(dir, "webhook.secret"), "--spot-lead", formatDuration(options.spotLeadMs)],
     ]);
-    const gatewayStart = begin("gateway", async (known) => [
+    const gatewayStart = begin("gateway", SERVES_MUCH, async (known) => [
       "gateway",
       ...log,
       ...["--controller", (await controllerStart).controller ?? "", "--key-file", join(dir, "gateway.key")],

@@ -8,7 +8,6 @@ import { fileURLToPath } from "node:url";
 import type { Clock } from "../../kernel/clock.ts";
 import { describeError, RelevoError } from "../../kernel/errors.ts";
 import { type ArgumentsMessage, isReadyMessage } from "./child.ts";
-import { STEADY_MEMORY } from "./node-flags.ts";
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
@@ -18,6 +17,8 @@ const END_WITHIN_MS = 10_000;
 
 export interface ChildSpec {
   readonly name: string;
+  /** Of the Node process itself. */
+  readonly nodeFlags?: readonly string[];
   /**
    * The command's arguments; `known` are the addresses that it had before, so that it gets them again. Where they hang on another process that is not
    * ready yet, this one loads its code meanwhile; when they reject, so does its start.
@@ -130,7 +131,7 @@ class Child {
   #spawn(logFile: string, program: readonly string[]): ChildProcess {
     const log = openSync(logFile, "a");
     try {
-      return spawn(process.execPath, [...process.execArgv, ...STEADY_MEMORY, ...program], {
+      return spawn(process.execPath, [...process.execArgv, ...(this.spec.nodeFlags ?? []), ...program], {
         stdio: ["ignore", log, log, "ipc"],
         env: { ...process.env, ...this.spec.env },
       });
