@@ -1,6 +1,7 @@
 /** The JSON of the HTTP API: one schema each for the answers, the OpenAPI document and the CLI. Times are RFC 3339 in UTC. */
 import { z } from "zod";
 import { LOSSES, PHASES, SEALS, TRUSTS } from "../model/phase.ts";
+import { routeCountsSchema } from "../model/membership.ts";
 
 const time = z.iso.datetime();
 const maybeTime = time.nullable();
@@ -16,15 +17,6 @@ export const standingReasonView = reasonView.extend({
 export type StandingReasonView = z.infer<typeof standingReasonView>;
 
 export const freezeView = z.object({ until: time, why: z.string(), by: z.string() });
-export const countsView = z.object({
-  accepted: z.int(),
-  completed: z.int(),
-  inFlight: z.int(),
-  queued: z.int(),
-  rejected: z.int(),
-  cut: z.int(),
-  retried: z.int(),
-});
 
 export const poolView = z.object({
   pool: z.string(),
@@ -47,7 +39,7 @@ export const poolView = z.object({
   heldSteps: z.int(),
   reasons: z.array(standingReasonView),
   losses: z.array(z.object({ loss: z.enum(LOSSES), instances: z.int(), obligations: z.int(), assumedSeals: z.int() })),
-  traffic: countsView.nullable(),
+  traffic: routeCountsSchema.nullable(),
 });
 export type PoolView = z.infer<typeof poolView>;
 
@@ -150,7 +142,7 @@ export const gatewayView = z.object({
   connected: z.boolean(),
   silent: z.boolean(),
   lastReportAt: maybeTime,
-  routes: z.array(z.object({ route: z.string(), applied: z.string(), current: z.string(), counts: countsView })),
+  routes: z.array(z.object({ route: z.string(), applied: z.string(), current: z.string(), counts: routeCountsSchema })),
 });
 export type GatewayView = z.infer<typeof gatewayView>;
 
