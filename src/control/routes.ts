@@ -6,6 +6,7 @@ import { routeOf } from "../model/pool.ts";
 import type { GatewayView } from "../observe/snapshot.ts";
 import type { PoolRows } from "../store/port.ts";
 import type { PoolEntry } from "./pool-informer.ts";
+import { compareText } from "../plan/view.ts";
 
 type Published = ReadonlyMap<string, ReadonlySet<string>>;
 type Claimant = Pick<PoolEntry, "key" | "createdAt" | "document">;
@@ -32,8 +33,4 @@ export function routesHolding(gateways: readonly GatewayView[], { instances }: P
 export function withoutRoute(gateways: readonly GatewayView[], rows: Pick<PoolRows, "instances">): readonly GatewayView[] {
   if (routesHolding(gateways, rows).length === 0) return [];
   return gateways.map((gateway) => ({ ...gateway, report: gateway.report && { ...gateway.report, routes: [] } }));
-}
-
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

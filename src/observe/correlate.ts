@@ -13,6 +13,7 @@ import { EVIDENCE_REASONS, type EvidenceReason } from "../model/evidence.ts";
 import { LOSSES } from "../model/phase.ts";
 import type { NodeFinding } from "../plan/snapshot.ts";
 import type { NoticeRecord } from "../store/port.ts";
+import { compareText } from "../plan/view.ts";
 
 /** What a node is known by. */
 export interface NodeIdentity {
@@ -151,10 +152,6 @@ function compareFindings(a: NodeFinding, b: NodeFinding): number {
 function compareDeadlines(a: Instant | null, b: Instant | null): number {
   if (a === b) return 0;
   return (a ?? Number.POSITIVE_INFINITY) - (b ?? Number.POSITIVE_INFINITY);
-}
-
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {

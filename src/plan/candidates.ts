@@ -2,7 +2,7 @@
  * How often a candidate may fail (D14, I18): after each failure a longer pause, after too many within the window a hold with its reason. Counted for what
  * the candidate was to take over from, so that one bad place never stops an unrelated repair (I15).
  */
-import type { Instant } from "../kernel/clock.ts";
+import { formatInstant, type Instant } from "../kernel/clock.ts";
 import { formatDuration } from "../kernel/units.ts";
 import { reason, type Reason } from "../model/reasons.ts";
 import type { PoolSnapshot } from "./snapshot.ts";
@@ -29,10 +29,10 @@ export function candidateGate(pool: PoolSnapshot, predecessor: string | null, no
     return {
       open: false,
       until,
-      reason: reason("candidates_held", { failures: recent.length, per: formatDuration(per), until: new Date(until).toISOString() }),
+      reason: reason("candidates_held", { failures: recent.length, per: formatDuration(per), until: formatInstant(until) }),
     };
   }
   const until = last + Math.min(FIRST_BACKOFF_MS * 2 ** (recent.length - 1), LONGEST_BACKOFF_MS);
   if (now >= until) return { open: true };
-  return { open: false, until, reason: reason("candidate_backoff", { until: new Date(until).toISOString() }) };
+  return { open: false, until, reason: reason("candidate_backoff", { until: formatInstant(until) }) };
 }

@@ -8,7 +8,7 @@
  * 4. With `disruption.mode` Off nothing that is seen of nodes is recorded (D1, I26). A process that is lost is recorded all the same: repairs are no
  *    disruption (D12).
  */
-import type { Instant } from "../kernel/clock.ts";
+import { formatInstant, type Instant } from "../kernel/clock.ts";
 import { EVIDENCE_REASONS, type EvidenceDraft, type EvidenceReason } from "../model/evidence.ts";
 import { isLeaving, LOSSES, type Loss } from "../model/phase.ts";
 import { reason } from "../model/reasons.ts";
@@ -88,7 +88,7 @@ function lostProcess(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instan
     return undefined;
   }
   if (now < pool.settledAt) {
-    draft.hold(idOf(instance), reason("observer_new", { until: new Date(pool.settledAt).toISOString() }), pool.settledAt);
+    draft.hold(idOf(instance), reason("observer_new", { until: formatInstant(pool.settledAt) }), pool.settledAt);
     return undefined;
   }
   // The API server is the second witness of a lost node or pod; only our own failing check may be our own fault.

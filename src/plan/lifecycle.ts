@@ -6,7 +6,7 @@
  * 3. Nothing is sealed before every registered gateway replica has applied the drain's generation and reports no obligation; only a sealed instance, or
  *    a candidate that never served, is deleted.
  */
-import type { Instant } from "../kernel/clock.ts";
+import { formatInstant, type Instant } from "../kernel/clock.ts";
 import { formatDuration } from "../kernel/units.ts";
 import { isLeaving, isRouted } from "../model/phase.ts";
 import { reason, type Reason } from "../model/reasons.ts";
@@ -82,7 +82,7 @@ function holdForStep(pool: PoolSnapshot, instance: InstanceSnapshot, kind: strin
         step: step.id,
         attempts: step.attempts,
         error: step.outcome ?? "?",
-        until: new Date(step.notBefore).toISOString(),
+        until: formatInstant(step.notBefore),
       }),
     );
   else draft.hold(idOf(instance), reason("step_unknown", { step: step?.id ?? kind }));
@@ -271,7 +271,7 @@ function shutDoor(pool: PoolSnapshot, instance: InstanceSnapshot, silent: readon
   const replicas = silent.map(({ replica }) => replica).toSorted();
   const why = reason("replica_silent", { replica: replicas.join(", "), ttl: "its TTL" });
   if (now < pool.settledAt)
-    return draft.hold(idOf(instance), reason("observer_new", { until: new Date(pool.settledAt).toISOString() }), pool.settledAt);
+    return draft.hold(idOf(instance), reason("observer_new", { until: formatInstant(pool.settledAt) }), pool.settledAt);
   if (pool.spec.service.protocol === "none") {
     // The end of the listener is its only door: what a replica that was given up still sends there is lost, and the seal says so.
     if (silent.some(({ lostAt }) => lostAt === null))

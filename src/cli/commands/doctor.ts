@@ -130,11 +130,11 @@ async function checkController(context: CliContext, client: ControllerClient): P
 async function checkReadiness(client: ControllerClient): Promise<readonly Finding[]> {
   const { checks } = await client.get("/readyz", readinessView);
   return checks.map(({ name, ok: isOk, message }) =>
-    isOk ? ok(name, message) : bad(name, "refused", message, TODO[name] ?? "see the controller's log"),
+    isOk ? ok(name, message) : bad(name, "refused", message, WHAT_TO_DO[name] ?? "see the controller's log"),
   );
 }
 
-const TODO: Readonly<Record<string, string>> = {
+const WHAT_TO_DO: Readonly<Record<string, string>> = {
   store: "free space or repair the disk: nothing is admitted, sealed or deleted until the store can be written",
   cluster: "make the Kubernetes API reachable: nothing is created or deleted there until it is",
 };
