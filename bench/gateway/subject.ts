@@ -46,7 +46,16 @@ async function serveRelevo(): Promise<void> {
           healthEveryMs: 1_000,
         },
         members: [
-          { instance: "backend", incarnation: 1, bootId: null, host: "127.0.0.1", port: backend, state: "serving", deadline: null },
+          {
+            instance: "backend",
+            incarnation: 1,
+            bootId: null,
+            host: "127.0.0.1",
+            port: backend,
+            state: "serving",
+            deadline: null,
+            writer: null,
+          },
         ],
       },
     ],

@@ -28,6 +28,7 @@ function memberOf(record: InstanceRecord): readonly Member[] {
       // What is tied to a lost process is lost with it.
       state: state === "draining" && record.drainLoss === "forced" ? "sealed" : state,
       deadline: state === "draining" ? record.drainDeadline : null,
+      writer: null,
     },
   ];
 }

@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { EPOCH_PATTERN, type Epoch } from "../kernel/epoch.ts";
+import { WRITER_EPOCH_HEADER } from "./writer.ts";
 
 const epochSchema = z
   .string()
@@ -22,10 +23,18 @@ export const memberSchema = z.object({
   bootId: z.string().nullable(),
   host: z.string(),
   port: z.int().min(1).max(65535),
-  /** `serving` takes new work once the gateway's own check passed; `draining` only what is already tied to it; `sealed` nothing. */
-  state: z.enum(["serving", "draining", "sealed"]),
+  /**
+   * `serving` takes new work once the gateway's own check passed; `draining` only what is already tied to it; `suspect` the same, and it may serve again;
+   * `sealed` nothing; `fenced` nothing, and what still comes from it is stale.
+   */
+  state: z.enum(["serving", "suspect", "draining", "sealed", "fenced"]),
   /** Until when a draining one may go on, in ms since the epoch; null: as long as its work lasts. */
   deadline: z.number().nullable(),
+  /** Of an instance whose workload has a writer lease: which workload, and its tombstone: an answer that carries an older epoch is stale. */
+  writer: z
+    .object({ ordinal: z.int().min(0), minAccepted: epochSchema })
+    .nullable()
+    .default(null),
 });
 export type Member = z.infer<typeof memberSchema>;
 
@@ -132,6 +141,8 @@ export const HEADERS = {
   session: "relevo-session",
   /** On answers to the client after `begin`, and on its follow-ups: the signed token that names the instance. Also taken from the cookie of that name. */
   token: "relevo-token",
+  /** On an instance's answer: the writer epoch under which it was made. Never passed on. */
+  writerEpoch: WRITER_EPOCH_HEADER,
   /** On an instance's answer: it provably did not take the request, so it may be sent elsewhere. */
   notTaken: "relevo-not-taken",
 } as const;

@@ -34,11 +34,24 @@ export type Obligations = z.infer<typeof obligationsSchema>;
 export const healthSchema = z.object({ ok: z.boolean(), bootId: z.string(), reason: z.string().nullable() });
 export type Health = z.infer<typeof healthSchema>;
 
+/** With `admit`, when the pool has a writer lease: where and as whom the instance renews it, and for how long one renewal lasts. The token is a secret. */
+export const leaseAccessSchema = z.object({
+  /** POST here, with `Authorization: Bearer <token>`. */
+  url: z.url(),
+  token: z.string().min(1),
+  /** `namespace/name`. */
+  pool: z.string(),
+  instance: z.string(),
+  ttlMs: z.int().min(1),
+});
+export type LeaseAccess = z.infer<typeof leaseAccessSchema>;
+
 /** POST /relevo/v1/{prepare,admit,drain,close} */
 export const callSchema = z.object({
   bootId: z.string(),
   /** For `drain`: when it must be over (RFC 3339), or null for a drain without an end. Upgraded connections are closed with 1012 before it. */
   deadline: z.iso.datetime({ offset: true }).nullable().optional(),
+  lease: leaseAccessSchema.optional(),
 });
 export type ProtocolCall = z.infer<typeof callSchema>;
 

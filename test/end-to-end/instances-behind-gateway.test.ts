@@ -104,7 +104,7 @@ async function startOrders(name: string): Promise<Running> {
 }
 
 function memberOf({ name, bootId, target }: Running, state: Member["state"] = "serving", deadline: number | null = null): Member {
-  return { instance: name, incarnation: 1, bootId, host: target.host, port: target.port, state, deadline };
+  return { instance: name, incarnation: 1, bootId, host: target.host, port: target.port, state, deadline, writer: null };
 }
 
 function route(members: Member[]): void {

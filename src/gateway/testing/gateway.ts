@@ -38,7 +38,7 @@ export function policyOf(given: Partial<RoutePolicy> = {}): RoutePolicy {
 }
 
 export function memberOf(instance: string, given: Partial<Member> = {}): Member {
-  return { instance, incarnation: 1, bootId: null, host: "127.0.0.1", port: 1, state: "serving", deadline: null, ...given };
+  return { instance, incarnation: 1, bootId: null, host: "127.0.0.1", port: 1, state: "serving", deadline: null, writer: null, ...given };
 }
 
 export interface RouteGiven {
