@@ -8,6 +8,7 @@ import { Injector } from "./inject.ts";
 import type { Checker } from "./invariants/checker.ts";
 import { allCheckers } from "./invariants/index.ts";
 import { seededRandom } from "./seeded.ts";
+import type { SimEvent } from "./events.ts";
 import { World, type WorldOptions } from "./world.ts";
 
 export interface SeedOptions extends Pick<WorldOptions, "compose" | "tamper"> {
@@ -67,20 +68,7 @@ export function replayCommand(seed: number): string {
 
 async function run(seed: number, options: SeedOptions): Promise<SeedResult> {
   const violations: Violation[] = [];
-  const checkers = allCheckers();
-  const violate = (id: string, sentence: string): void => {
-    const atMs = world.clock.monotonic();
-    world.log.add(`VIOLATION ${id} ${sentence.split("\n", 1)[0]}`);
-    if (violations.length < MAX_VIOLATIONS) violations.push({ id, atMs, sentence });
-  };
-  const world = await World.create({
-    ...options,
-    seed,
-    observe: (event, mirror, truth) => {
-      for (const checker of checkers)
-        if (hears(checker, event.type)) checker.on(event, { mirror, truth, violate: (text) => violate(checker.id, text) });
-    },
-  });
+  const { world, violate } = await createCheckedWorld(seed, options, violations);
   await world.start();
   const started = await converges(world, SETTLE_WITHIN_MS);
   if (started.missing.length > 0) violate("I16", `before any fault: ${started.missing.join("; ")}`);
@@ -98,8 +86,30 @@ async function run(seed: number, options: SeedOptions): Promise<SeedResult> {
   return result;
 }
 
-function hears(checker: Checker, type: Checker["watches"][number]): boolean {
-  return checker.watches.includes(type);
+/** A world in which all invariants are watched; what is violated goes into the list. */
+export async function createCheckedWorld(
+  seed: number,
+  options: Omit<WorldOptions, "seed" | "observe">,
+  violations: Violation[],
+): Promise<{ readonly world: World; readonly violate: (id: string, sentence: string) => void }> {
+  const violate = (id: string, sentence: string): void => {
+    const atMs = world.clock.monotonic();
+    world.log.add(`VIOLATION ${id} ${sentence.split("\n", 1)[0]}`);
+    if (violations.length < MAX_VIOLATIONS) violations.push({ id, atMs, sentence });
+  };
+  const hearing = new Map<SimEvent["type"], { readonly checker: Checker; readonly violate: (sentence: string) => void }[]>();
+  for (const checker of allCheckers()) {
+    const heard = { checker, violate: (sentence: string) => violate(checker.id, sentence) };
+    for (const type of new Set(checker.watches)) hearing.set(type, [...(hearing.get(type) ?? []), heard]);
+  }
+  const world = await World.create({
+    ...options,
+    seed,
+    observe: (event, mirror, truth) => {
+      for (const { checker, violate: report } of hearing.get(event.type) ?? []) checker.on(event, { mirror, truth, violate: report });
+    },
+  });
+  return { world, violate };
 }
 
 async function throughFaults(world: World, options: SeedOptions, violate: (id: string, sentence: string) => void): Promise<number | null> {

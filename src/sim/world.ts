@@ -26,6 +26,8 @@ export interface WorldOptions {
   readonly seed: number;
   readonly compose: ComposeController;
   readonly observe: (event: SimEvent, mirror: Mirror, truth: Truth) => void;
+  /** Instead of the one that the seed draws. */
+  readonly scenario?: Scenario;
   /** Between what is watched and what is real: for checks that the checkers can fail. */
   readonly tamper?: { readonly kube?: (api: KubeApi) => KubeApi; readonly store?: (store: Store) => Store };
 }
@@ -56,7 +58,7 @@ export class World {
   static async create(options: WorldOptions): Promise<World> {
     const { seed } = options;
     const clock = new VirtualClock();
-    const scenario = drawScenario(seededRandom(seed, "scenario"));
+    const scenario = options.scenario ?? drawScenario(seededRandom(seed, "scenario"));
     const random = seededRandom(seed, "world");
     const parts: { world?: World } = {};
     const log = new EventLog(clock);
