@@ -9,10 +9,10 @@ import type { Authority, Change, PoolRows } from "../store/port.ts";
 export type WriteMethod = "create" | "replace" | "patch" | "patchStatus" | "delete" | "evict";
 
 export type SimEvent =
-  | { readonly type: "claimed"; readonly authority: Authority }
+  | { readonly type: "claimed"; readonly process: string; readonly authority: Authority }
   /** A commit that the store applied. */
-  | { readonly type: "committed"; readonly authority: Authority; readonly changes: readonly Change[]; readonly now: Instant }
-  | { readonly type: "rows_read"; readonly rows: PoolRows }
+  | { readonly type: "committed"; readonly process: string; readonly authority: Authority; readonly changes: readonly Change[]; readonly now: Instant }
+  | { readonly type: "rows_read"; readonly process: string; readonly rows: PoolRows }
   /** A write that the API server applied: `before` and `after` are undefined where there is none. */
   | {
       readonly type: "api_write";
@@ -48,10 +48,11 @@ export type Observe = (event: SimEvent) => void;
 /** What a checker may look at beside the events: the truth, not what anybody believes. */
 export interface Truth {
   readonly now: () => Instant;
-  readonly pool: () => PoolDocument | undefined;
+  /** By `namespace/name`. */
+  readonly pool: (key: string) => PoolDocument | undefined;
   readonly pods: () => readonly KubeObject[];
   readonly objects: (type: ResourceType) => readonly KubeObject[];
   /** What all gateway replicas that run hold of an instance's incarnation. */
   readonly held: (instance: string, incarnation: number) => readonly (MemberReport & { readonly replica: string })[];
-  readonly epoch: () => Epoch | undefined;
+  readonly epoch: (pool: string) => Epoch | undefined;
 }

@@ -7,7 +7,7 @@ import { NODE_CLAIMS, NODES, PODS, POOLS } from "../kube/resources.ts";
 import { spotInterruptionWarning } from "../notices/eventbridge/compose.ts";
 import type { Fault } from "./faults.ts";
 import type { InstanceProcess } from "./instances.ts";
-import { NAMESPACE, POOL_KEY, POOL_NAME } from "./scenario.ts";
+import type { ScenarioPool } from "./scenario.ts";
 import type { World } from "./world.ts";
 
 const SENDER_RETRY_MS = 1_000;
@@ -18,6 +18,7 @@ export class Injector {
   /** What ends a fault that lasts; each is called once. */
   readonly #healers = new Set<() => void>();
   #notices = 0;
+  #poolTurns = 0;
   /** When the last thing that is under way and cannot be called back has happened. */
   quietAt: Instant = 0;
 
@@ -44,7 +45,15 @@ export class Injector {
 
   /** Evidence that waits is acted upon only in mode Act. */
   async turnOn(): Promise<void> {
-    await this.#patchPool({ disruption: { mode: "Act" } });
+    for (const pool of this.#world.scenario.pools) await this.#patchPool(pool, { disruption: { mode: "Act" } });
+  }
+
+  /** The pools by turns. */
+  #nextPool(): ScenarioPool {
+    const { pools } = this.#world.scenario;
+    const pool = pools[this.#poolTurns++ % pools.length];
+    if (pool === undefined) throw new RelevoError("no_pool", "there is no pool");
+    return pool;
   }
 
   /** True when it happened; false when it is counted where it takes effect, or does not. */
@@ -103,7 +112,11 @@ export class Injector {
       case "controller_crash":
         return controllers.crash(fault.afterCalls, fault.side, fault.downMs);
       case "deposed":
-        this.#world.observe({ type: "claimed", authority: await this.#world.store.claim(POOL_KEY, "somebody else", clock.now()) });
+        this.#world.observe({
+          type: "claimed",
+          process: "somebody else",
+          authority: await this.#world.store.claim(this.#nextPool().key, "somebody else", clock.now()),
+        });
         return true;
       case "gateway_silent":
         return this.#silence(fault.pick, fault.forMs);
@@ -113,14 +126,17 @@ export class Injector {
         this.#until(fault.downMs, () => this.#world.startGateway(slot));
         return true;
       }
-      case "mode_off":
-        await this.#patchPool({ disruption: { mode: "Off" } });
-        this.#until(fault.forMs, () => void this.#patchPool({ disruption: { mode: "Act" } }));
+      case "mode_off": {
+        const pool = this.#nextPool();
+        await this.#patchPool(pool, { disruption: { mode: "Off" } });
+        this.#until(fault.forMs, () => void this.#patchPool(pool, { disruption: { mode: "Act" } }));
         return true;
+      }
       case "resize": {
-        const { desired } = this.#world.scenario;
-        await this.#patchPool({ size: { desired: Math.max(1, desired + fault.by) } });
-        this.#until(fault.forMs, () => void this.#patchPool({ size: { desired } }));
+        const pool = this.#nextPool();
+        const { desired } = pool;
+        await this.#patchPool(pool, { size: { desired: Math.max(1, desired + fault.by) } });
+        this.#until(fault.forMs, () => void this.#patchPool(pool, { size: { desired } }));
         return true;
       }
       case "watch_lag":
@@ -141,7 +157,8 @@ export class Injector {
       }
       case "freeze": {
         const until = clock.now() + fault.forMs;
-        await controllers.call((controlPlane) => controlPlane.freeze(POOL_KEY, { until, why: "a test", by: "an operator" }));
+        const pool = this.#nextPool();
+        await controllers.call((controlPlane) => controlPlane.freeze(pool.key, { until, why: "a test", by: "an operator" }));
         return true;
       }
       case "foreign_cordon":
@@ -274,9 +291,9 @@ export class Injector {
     return true;
   }
 
-  async #patchPool(spec: object): Promise<void> {
-    await this.#world.cluster.api.patch({ type: POOLS, namespace: NAMESPACE, name: POOL_NAME }, { spec });
-    this.#world.log.add(`pool ${JSON.stringify(spec)}`);
+  async #patchPool({ key, namespace, name }: ScenarioPool, spec: object): Promise<void> {
+    await this.#world.cluster.api.patch({ type: POOLS, namespace, name }, { spec });
+    this.#world.log.add(`pool ${key} ${JSON.stringify(spec)}`);
   }
 
   #trouble(name: "apiErrors" | "lostReplies" | "conflicts" | "driverErrors" | "storeFailures", share: number, forMs: number): false {

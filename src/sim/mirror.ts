@@ -5,6 +5,8 @@ import type { Change } from "../store/port.ts";
 
 export interface MirroredInstance {
   readonly id: string;
+  /** `namespace/name`. */
+  readonly pool: string;
   readonly ordinal: number;
   readonly replaces: string | null;
   phase: Phase;
@@ -15,29 +17,31 @@ export interface MirroredInstance {
 
 export class Mirror {
   readonly instances = new Map<string, MirroredInstance>();
-  epoch: Epoch | undefined;
+  /** Of the last claim of each pool. */
+  readonly epochs = new Map<string, Epoch>();
 
   get(id: string): MirroredInstance | undefined {
     return this.instances.get(id);
   }
 
-  living(): readonly MirroredInstance[] {
-    return [...this.instances.values()].filter(({ phase }) => phase !== "deleted");
+  /** Of one pool, or of all. */
+  living(of?: string): readonly MirroredInstance[] {
+    return [...this.instances.values()].filter(({ pool, phase }) => phase !== "deleted" && (of === undefined || pool === of));
   }
 
-  serving(): number {
-    return this.living().filter(({ phase }) => phase === "serving").length;
+  serving(of?: string): number {
+    return this.living(of).filter(({ phase }) => phase === "serving").length;
   }
 
-  staying(): readonly MirroredInstance[] {
-    return this.living().filter(({ phase }) => !isLeaving(phase));
+  staying(of?: string): readonly MirroredInstance[] {
+    return this.living(of).filter(({ phase }) => !isLeaving(phase));
   }
 
-  apply(change: Change): void {
+  apply(pool: string, change: Change): void {
     switch (change.kind) {
       case "create_instance": {
         const { id, ordinal, replaces } = change.instance;
-        this.instances.set(id, { id, ordinal, replaces, phase: "pending", incarnation: 0, drainLoss: null, evidence: new Map() });
+        this.instances.set(id, { id, pool, ordinal, replaces, phase: "pending", incarnation: 0, drainLoss: null, evidence: new Map() });
         return;
       }
       case "move_instance":

@@ -116,7 +116,7 @@ async function throughFaults(world: World, options: SeedOptions, violate: (id: s
   const { clock, seed, log } = world;
   const faultsForMs = options.faultsForMs ?? FAULTS_FOR_MS;
   const injector = new Injector(world);
-  world.client.start();
+  for (const client of world.clients) client.start();
   for (const { atMs, fault } of options.faults ?? planFaults(seededRandom(seed, "faults"), faultsForMs, options.kinds)) {
     clock.after(atMs, () => injector.inject(fault));
   }
@@ -134,10 +134,10 @@ async function throughFaults(world: World, options: SeedOptions, violate: (id: s
     return null;
   }
   await clock.advance(STAY_MS);
-  world.client.stop();
+  for (const client of world.clients) client.stop();
   const later = await world.whatIsMissing();
   if (later.length > 0) violate("I16", `it did not stay as it should be: ${later.join("; ")}`);
-  log.add(`converged after ${afterMs} ms; client ${JSON.stringify(world.client.counts)}`);
+  log.add(`converged after ${afterMs} ms; client ${JSON.stringify(world.clients.map(({ counts }) => counts))}`);
   return afterMs;
 }
 

@@ -1,20 +1,37 @@
-/** The pool that a seed is about, drawn from it: sizes, policies, times. */
+/** The pools that a run is about, drawn from its seed or given: sizes, policies, times. */
 import { integerBetween, type Random } from "../kernel/random.ts";
 import type { KubeObjectDraft } from "../kube/api.ts";
+import { poolKey, poolSchema, routeOf } from "../model/pool.ts";
 import { chance } from "./seeded.ts";
 
 export interface Scenario {
   readonly nodes: number;
   readonly zones: readonly string[];
-  readonly desired: number;
   readonly gateways: number;
   /** From a container's start to its first passed check. */
   readonly bootMs: readonly [number, number];
   /** Of the spot warning, and of the machine's end. */
   readonly leadMs: number;
-  readonly surge: number;
-  readonly draining: number;
-  readonly startsOff: boolean;
+  /** At least one. */
+  readonly pools: readonly ScenarioPool[];
+}
+
+/** A pool of the run, as it is applied at the start. */
+export interface ScenarioPool {
+  /** `namespace/name`. */
+  readonly key: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly route: string;
+  readonly desired: number;
+  readonly document: KubeObjectDraft;
+}
+
+/** Throws what zod throws when the document is none of a pool. */
+export function scenarioPool(document: KubeObjectDraft): ScenarioPool {
+  const pool = poolSchema.parse(document);
+  const { namespace, name } = pool.metadata;
+  return { key: poolKey(namespace, name), namespace, name, route: routeOf(pool), desired: pool.spec.size.desired, document };
 }
 
 export function drawScenario(random: Random): Scenario {
@@ -22,33 +39,43 @@ export function drawScenario(random: Random): Scenario {
   return {
     nodes: integerBetween(random, 3, 6),
     zones: ["zone-a", "zone-b"],
-    desired,
     gateways: integerBetween(random, 1, 2),
     bootMs: chance(random, 0.5) ? [100, 800] : [500, 5_000],
     leadMs: integerBetween(random, 15_000, 40_000),
-    surge: integerBetween(random, 1, 2),
-    draining: integerBetween(random, 1, 2),
-    startsOff: chance(random, 0.1),
+    pools: [
+      scenarioPool(
+        poolDocument({
+          name: "orders",
+          desired,
+          surge: integerBetween(random, 1, 2),
+          draining: integerBetween(random, 1, 2),
+          startsOff: chance(random, 0.1),
+        }),
+      ),
+    ],
   };
 }
 
-export const NAMESPACE = "default";
-export const POOL_NAME = "orders";
-export const POOL_KEY = `${NAMESPACE}/${POOL_NAME}`;
+export interface PoolOptions {
+  readonly name: string;
+  readonly desired: number;
+  readonly surge: number;
+  readonly draining: number;
+  readonly startsOff: boolean;
+}
 
-export function poolDocument(scenario: Scenario): KubeObjectDraft {
-  const { desired, surge, draining, startsOff } = scenario;
-  const labels = { app: POOL_NAME };
+export function poolDocument({ name, desired, surge, draining, startsOff }: PoolOptions): KubeObjectDraft {
+  const labels = { app: name };
   const selector = { ...labels, instance: "$(relevo.instance)" };
   return {
     apiVersion: "relevo.dev/v1alpha1",
     kind: "Pool",
-    metadata: { name: POOL_NAME, namespace: NAMESPACE },
+    metadata: { name, namespace: "default" },
     spec: {
       driver: "service",
       size: { desired, floor: 1, max: desired + 3 },
       priority: "critical",
-      traffic: { route: POOL_NAME, healthEvery: "2s", slowStart: "2s", queue: { limit: 50, wait: "2s" } },
+      traffic: { route: name, healthEvery: "2s", slowStart: "2s", queue: { limit: 50, wait: "2s" } },
       disruption: {
         mode: startsOff ? "Off" : "Act",
         surge,
@@ -82,7 +109,7 @@ export function poolDocument(scenario: Scenario): KubeObjectDraft {
                   containers: [
                     {
                       name: "main",
-                      image: "orders:1",
+                      image: `${name}:1`,
                       command: ["run"],
                       ports: [{ containerPort: 8080 }],
                       resources: { requests: { cpu: "100m", memory: "64Mi" } },

@@ -3,7 +3,7 @@ import { createSimulatedCluster, type SimulatedCluster } from "../embedded/clust
 import { SimulatedRuntime } from "../embedded/nodes/simulated-runtime.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
-import { DEPLOYMENTS, PODS, POOLS } from "../kube/resources.ts";
+import { DEPLOYMENTS, NAMESPACES, PODS, POOLS } from "../kube/resources.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { MemberReport } from "../model/membership.ts";
 import { LABELS } from "../model/marks.ts";
@@ -19,7 +19,7 @@ import { Instances } from "./instances.ts";
 import { Mirror } from "./mirror.ts";
 import type { Troubles } from "./ports.ts";
 import { SimulatedProcess } from "./process.ts";
-import { drawScenario, NAMESPACE, POOL_KEY, POOL_NAME, poolDocument, type Scenario } from "./scenario.ts";
+import { drawScenario, type Scenario, type ScenarioPool } from "./scenario.ts";
 import { seededIds, seededRandom } from "./seeded.ts";
 
 export interface WorldOptions {
@@ -43,14 +43,16 @@ export class World {
   readonly store: Store;
   readonly instances: Instances;
   readonly controllers: Controllers;
-  readonly client: Client;
+  /** One per pool. */
+  readonly clients: readonly Client[];
   readonly mirror = new Mirror();
   readonly troubles: Troubles;
   readonly faultCounts: Map<string, number>;
   readonly frozen: Set<string>;
   readonly gateways: (GatewayReplica | undefined)[] = [];
   readonly #observe: Observe;
-  #pool: { readonly key: string; readonly document: PoolDocument } | undefined;
+  /** As parsed last, with what was parsed. */
+  readonly #pools = new Map<string, { readonly spec: string; readonly document: PoolDocument }>();
   /** Containers that shall never be ready. */
   bootFailures = 0;
   #replicas = 0;
@@ -122,8 +124,8 @@ export class World {
     const truth = this.#truth();
     this.#observe = (event) => {
       observe(event, this.mirror, truth);
-      if (event.type === "claimed") this.mirror.epoch = event.authority.epoch;
-      if (event.type === "committed") for (const change of event.changes) this.mirror.apply(change);
+      if (event.type === "claimed") this.mirror.epochs.set(event.authority.pool, event.authority.epoch);
+      if (event.type === "committed") for (const change of event.changes) this.mirror.apply(event.authority.pool, change);
     };
     this.controllers = new Controllers({
       compose,
@@ -138,12 +140,15 @@ export class World {
       observe: (event) => this.observe(event),
       spotLeadMs: scenario.leadMs,
     });
-    this.client = new Client({
-      clock,
-      random: seededRandom(seed, "client"),
-      route: POOL_NAME,
-      replicas: () => this.gateways.flatMap((replica) => replica ?? []),
-    });
+    this.clients = scenario.pools.map(
+      ({ key, route }, index) =>
+        new Client({
+          clock,
+          random: seededRandom(seed, index === 0 ? "client" : `client of ${key}`),
+          route,
+          replicas: () => this.gateways.flatMap((replica) => replica ?? []),
+        }),
+    );
   }
 
   observe(event: SimEvent): void {
@@ -157,11 +162,13 @@ export class World {
     return true;
   }
 
-  /** Everything up, and the pool applied. */
+  /** Everything up, and the pools applied. */
   async start(): Promise<void> {
     const { clock, cluster, scenario } = this;
     await clock.advanceUntil(() => cluster.provisioner.nodes().filter((node) => node.isReady).length >= scenario.nodes, 60_000);
-    await cluster.api.create(POOLS, poolDocument(scenario), { namespace: NAMESPACE });
+    for (const name of new Set(scenario.pools.map(({ namespace }) => namespace)))
+      if (name !== "default") await cluster.api.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    for (const { document, namespace } of scenario.pools) await cluster.api.create(POOLS, document, { namespace });
     for (let slot = 0; slot < scenario.gateways; slot++) this.startGateway(slot);
     this.controllers.start();
   }
@@ -219,37 +226,50 @@ export class World {
 
   // ---- what is true
 
-  pool(): PoolDocument | undefined {
-    const object = this.cluster.store.find({ type: POOLS, namespace: NAMESPACE, name: POOL_NAME });
+  pool(key: string): PoolDocument | undefined {
+    const [namespace = "", name = ""] = key.split("/");
+    const object = this.cluster.store.find({ type: POOLS, namespace, name });
     if (object === undefined) return undefined;
-    const key = JSON.stringify(object["spec"]);
-    if (this.#pool?.key !== key) this.#pool = { key, document: poolSchema.parse(object) };
-    return this.#pool.document;
+    const spec = JSON.stringify(object["spec"]);
+    const known = this.#pools.get(key);
+    if (known?.spec === spec) return known.document;
+    const document = poolSchema.parse(object);
+    this.#pools.set(key, { spec, document });
+    return document;
   }
 
-  desired(): number {
-    return this.pool()?.spec.size.desired ?? 0;
+  desired(pool: string): number {
+    return this.pool(pool)?.spec.size.desired ?? 0;
   }
 
-  rows(): Promise<PoolRows | undefined> {
-    return this.store.readPool(POOL_KEY);
+  rows(pool: string): Promise<PoolRows | undefined> {
+    return this.store.readPool(pool);
   }
 
-  /** Empty when the pool is as it should be; else what is not. */
+  /** Empty when all pools are as they should be; else what is not. */
   async whatIsMissing(): Promise<readonly string[]> {
-    const rows = await this.rows();
-    if (rows === undefined) return ["the pool was never claimed"];
+    const missing: string[] = [];
+    const known = new Set<string>();
+    if (!this.controllers.isUp) missing.push("no controller runs");
+    for (const pool of this.scenario.pools) missing.push(...(await this.#whatPoolLacks(pool, known)));
+    for (const { metadata } of this.cluster.store.list(DEPLOYMENTS).items)
+      if (!known.has(metadata.labels?.[LABELS.instance] ?? "")) missing.push(`deployment ${metadata.name} belongs to nobody`);
+    return missing;
+  }
+
+  /** `known` takes in the instances that there are. */
+  async #whatPoolLacks({ key, route }: ScenarioPool, known: Set<string>): Promise<readonly string[]> {
+    const rows = await this.rows(key);
+    if (rows === undefined) return [`the pool ${key} was never claimed`];
     const missing: string[] = [];
     const serving = rows.instances.filter(({ phase }) => phase === "serving");
-    if (!this.controllers.isUp) missing.push("no controller runs");
-    if (serving.length !== this.desired()) missing.push(`${serving.length} serve and ${this.desired()} are desired`);
+    const desired = this.desired(key);
+    if (serving.length !== desired) missing.push(`${serving.length} serve and ${desired} are desired`);
     for (const { id, phase } of rows.instances) if (phase !== "serving") missing.push(`${id} is ${phase}`);
     for (const { instance, reason } of rows.evidence) missing.push(`${instance} is condemned: ${reason}`);
     for (const { id, state, outcome } of rows.openSteps) missing.push(`step ${id} is ${state} (${outcome ?? "-"})`);
-    const known = new Set(rows.instances.map(({ id }) => id));
-    for (const { metadata } of this.cluster.store.list(DEPLOYMENTS).items)
-      if (!known.has(metadata.labels?.[LABELS.instance] ?? "")) missing.push(`deployment ${metadata.name} belongs to nobody`);
-    for (const replica of this.gateways) missing.push(...whatReplicaLacks(replica, new Set(serving.map(({ id }) => id))));
+    for (const { id } of rows.instances) known.add(id);
+    for (const replica of this.gateways) missing.push(...whatReplicaLacks(replica, route, new Set(serving.map(({ id }) => id))));
     for (const { subject, reason } of missing.length > 0 ? rows.reasons : []) missing.push(`reason ${subject}: ${reason.code}`);
     return missing;
   }
@@ -257,24 +277,26 @@ export class World {
   #truth(): Truth {
     return {
       now: () => this.clock.now(),
-      pool: () => this.pool(),
+      pool: (key) => this.pool(key),
       pods: () => this.cluster.store.list(PODS).items,
       objects: (type) => this.cluster.store.list(type).items,
-      epoch: () => this.mirror.epoch,
+      epoch: (pool) => this.mirror.epochs.get(pool),
       held: (instance, incarnation) =>
-        this.gateways.flatMap((replica): (MemberReport & { readonly replica: string })[] => {
-          const member = replica?.membership.find(POOL_NAME, instance, incarnation);
-          if (replica === undefined || member === undefined || member.gone) return [];
-          const { load, health, healthReason } = member;
-          return [{ replica: replica.id, instance, incarnation, ...load, health, healthReason }];
-        }),
+        this.scenario.pools.flatMap(({ route }) =>
+          this.gateways.flatMap((replica): (MemberReport & { readonly replica: string })[] => {
+            const member = replica?.membership.find(route, instance, incarnation);
+            if (replica === undefined || member === undefined || member.gone) return [];
+            const { load, health, healthReason } = member;
+            return [{ replica: replica.id, instance, incarnation, ...load, health, healthReason }];
+          }),
+        ),
     };
   }
 }
 
-function whatReplicaLacks(replica: GatewayReplica | undefined, serving: ReadonlySet<string>): readonly string[] {
+function whatReplicaLacks(replica: GatewayReplica | undefined, route: string, serving: ReadonlySet<string>): readonly string[] {
   if (replica === undefined) return ["a gateway replica is down"];
-  const members = replica.membership.routes.get(POOL_NAME)?.members ?? [];
+  const members = replica.membership.routes.get(route)?.members ?? [];
   const routed = members.filter(({ state, health }) => state === "serving" && health === "passing").map(({ instance }) => instance);
   const isSame = routed.length === serving.size && routed.every((instance) => serving.has(instance));
   return isSame ? [] : [`${replica.id} routes to ${routed.join(", ") || "nobody"}`];

@@ -7,8 +7,10 @@ export function onlyTheCurrentEpochCommits(): Checker {
     rule: "no write of a stale leader commits",
     watches: ["committed"],
     on(event, { mirror, violate }) {
-      if (event.type === "committed" && event.authority.epoch !== mirror.epoch)
-        violate(`a commit under epoch ${event.authority.epoch} was applied while ${mirror.epoch} is the current one`);
+      if (event.type !== "committed") return;
+      const { pool, epoch } = event.authority;
+      const current = mirror.epochs.get(pool);
+      if (epoch !== current) violate(`a commit of ${pool} under epoch ${epoch} was applied while ${current} is the current one`);
     },
   };
 }

@@ -13,16 +13,16 @@ export function candidateFailuresAreBounded(): Checker {
       if (event.type !== "committed") return;
       for (const change of event.changes) {
         if (change.kind !== "move_instance" || change.to !== "failed") continue;
-        const spec = specOf(context);
+        const spec = specOf(context, event.authority.pool);
         const candidate = context.mirror.get(change.instance);
         if (spec === undefined || candidate === undefined) continue;
         const { retries, per } = spec.disruption.candidates;
-        const key = candidate.replaces ?? "";
+        const key = candidate.replaces ?? event.authority.pool;
         const recent = [...(failures.get(key) ?? []).filter((at) => at > event.now - per), event.now];
         failures.set(key, recent);
         const atOnce = candidate.replaces === null ? spec.size.max : 1;
         if (recent.length > retries + atOnce)
-          context.violate(`${recent.length} candidates for ${key || "a free place"} failed within ${per} ms`);
+          context.violate(`${recent.length} candidates for ${candidate.replaces ?? "a free place"} failed within ${per} ms`);
       }
     },
   };
@@ -36,14 +36,14 @@ export function sizeIsBounded(): Checker {
     watches: ["committed"],
     on(event, context) {
       if (event.type !== "committed" || !event.changes.some(({ kind }) => kind === "create_instance")) return;
-      const spec = specOf(context);
+      const spec = specOf(context, event.authority.pool);
       if (spec === undefined) return;
       const made = event.changes.filter(({ kind }) => kind === "create_instance").length;
-      const occupied = context.mirror.living().length + made;
+      const occupied = context.mirror.living(event.authority.pool).length + made;
       if (occupied > capacityLimit(spec)) context.violate(`${occupied} instances where ${capacityLimit(spec)} are allowed`);
       const { floor, desired, max } = spec.size;
       if (floor > desired || desired > max) context.violate(`floor ${floor}, desired ${desired}, max ${max}`);
-      const coming = context.mirror.staying().filter(({ phase }) => isCandidate(phase)).length + made;
+      const coming = context.mirror.staying(event.authority.pool).filter(({ phase }) => isCandidate(phase)).length + made;
       if (coming > max + spec.disruption.surge) context.violate(`${coming} candidates at once`);
     },
   };
@@ -73,6 +73,6 @@ export function inventoriesAreFew(): Checker {
   };
 }
 
-function specOf({ truth }: Context): PoolSpec | undefined {
-  return truth.pool()?.spec;
+function specOf({ truth }: Context, pool: string): PoolSpec | undefined {
+  return truth.pool(pool)?.spec;
 }

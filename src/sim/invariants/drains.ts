@@ -1,40 +1,56 @@
 import type { KubeObject } from "../../kube/api.ts";
 import { POOLS } from "../../kube/resources.ts";
+import { poolKey } from "../../model/pool.ts";
 import type { Checker } from "./checker.ts";
 
 /** Watches: commits that begin a drain. The decision was made a moment ago: the best of what could be seen since counts. */
 const DECIDED_WITHIN_MS = 1_000;
 
 export function voluntaryDrainHasASpare(): Checker {
-  const seen: { readonly at: number; readonly spare: number }[] = [];
+  /** By pool, as everything here. */
+  const seen = new Map<string, { readonly at: number; readonly spare: number }[]>();
   /** As the controller has heard it, newest last; the oldest was heard before the time that counts. */
-  const heard: { readonly at: number; readonly desired: number }[] = [];
+  const heard = new Map<string, { readonly at: number; readonly desired: number }[]>();
+  const hear = (pool: KubeObject, at: number): void => {
+    const words = listIn(heard, poolKey(pool.metadata.namespace ?? "", pool.metadata.name));
+    words.push({ at, desired: desiredOf(pool) });
+  };
+  const desiredBy = (pool: string, now: number): number => {
+    const words = listIn(heard, pool);
+    while (words[1] !== undefined && words[1].at < now - DECIDED_WITHIN_MS) words.shift();
+    return Math.min(...words.map(({ desired }) => desired));
+  };
   return {
     id: "I5",
     rule: "a voluntary drain implies more serving than desired at decision time",
     watches: ["listed", "watch_line", "rows_read", "committed"],
     on(event, { mirror, truth, violate }) {
       const now = truth.now();
-      if (event.type === "listed" && event.of.plural === POOLS.plural)
-        for (const item of event.items) heard.push({ at: now, desired: desiredOf(item) });
-      if (event.type === "watch_line" && event.of.plural === POOLS.plural && "object" in event.line)
-        heard.push({ at: now, desired: desiredOf(event.line.object) });
-      while (heard[1] !== undefined && heard[1].at < now - DECIDED_WITHIN_MS) heard.shift();
-      const desired = Math.min(...heard.map((each) => each.desired));
+      if (event.type === "listed" && event.of.plural === POOLS.plural) for (const item of event.items) hear(item, now);
+      if (event.type === "watch_line" && event.of.plural === POOLS.plural && "object" in event.line) hear(event.line.object, now);
       if (event.type === "rows_read") {
         const serving = event.rows.instances.filter(({ phase }) => phase === "serving").length;
-        seen.push({ at: now, spare: serving - desired });
-        while (seen[0] !== undefined && seen[0].at < now - DECIDED_WITHIN_MS) seen.shift();
+        const looks = listIn(seen, event.rows.pool);
+        looks.push({ at: now, spare: serving - desiredBy(event.rows.pool, now) });
+        while (looks[0] !== undefined && looks[0].at < now - DECIDED_WITHIN_MS) looks.shift();
       }
       if (event.type !== "committed") return;
+      const { pool } = event.authority;
       for (const change of event.changes) {
         if (change.kind !== "move_instance" || change.to !== "draining" || change.set?.drainLoss !== "voluntary") continue;
         if (mirror.get(change.instance)?.phase !== "serving") continue;
-        const best = Math.max(...seen.map(({ spare }) => spare), mirror.serving() - desired);
-        if (best <= 0) violate(`${change.instance} drains voluntarily while ${mirror.serving()} serve and ${desired} are desired`);
+        const desired = desiredBy(pool, now);
+        const best = Math.max(...listIn(seen, pool).map(({ spare }) => spare), mirror.serving(pool) - desired);
+        if (best <= 0) violate(`${change.instance} drains voluntarily while ${mirror.serving(pool)} serve and ${desired} are desired`);
       }
     },
   };
+}
+
+function listIn<T>(lists: Map<string, T[]>, key: string): T[] {
+  const list = lists.get(key) ?? [];
+  lists.set(key, list);
+  return list;
 }
 
 function desiredOf(pool: KubeObject): number {

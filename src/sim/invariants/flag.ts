@@ -1,5 +1,6 @@
 import { POOLS } from "../../kube/resources.ts";
 import type { KubeObject } from "../../kube/api.ts";
+import { poolKey } from "../../model/pool.ts";
 import type { Checker } from "./checker.ts";
 
 /** What was decided just before the flag was heard of may still be written down. */
@@ -7,12 +8,16 @@ const UNDER_WAY_MS = 2_000;
 
 /** Watches: what the controller has heard of its pool's flag, and what it commits afterwards. Repairs of what is lost are no disruption (D12). */
 export function flagOffMeansNoMutation(): Checker {
-  const heard = new Map<string, { readonly mode: string; readonly since: number }>();
+  /** By pool. */
+  const heard = new Map<string, Map<string, { readonly mode: string; readonly since: number }>>();
   let current = "";
   const hear = (process: string, object: KubeObject, now: number): void => {
     const mode = (object["spec"] as { readonly disruption?: { readonly mode?: string } } | undefined)?.disruption?.mode ?? "Off";
     current = process;
-    if (heard.get(process)?.mode !== mode) heard.set(process, { mode, since: now });
+    const pool = poolKey(object.metadata.namespace ?? "", object.metadata.name);
+    const byProcess = heard.get(pool) ?? new Map<string, { readonly mode: string; readonly since: number }>();
+    heard.set(pool, byProcess);
+    if (byProcess.get(process)?.mode !== mode) byProcess.set(process, { mode, since: now });
   };
   return {
     id: "I26",
@@ -23,8 +28,9 @@ export function flagOffMeansNoMutation(): Checker {
       if (event.type === "listed" && event.of.plural === POOLS.plural) for (const item of event.items) hear(event.process, item, now);
       if (event.type === "watch_line" && event.of.plural === POOLS.plural && "object" in event.line)
         hear(event.process, event.line.object, now);
-      const flag = heard.get(current);
-      if (event.type !== "committed" || flag?.mode !== "Off" || now - flag.since < UNDER_WAY_MS) return;
+      if (event.type !== "committed") return;
+      const flag = heard.get(event.authority.pool)?.get(current);
+      if (flag?.mode !== "Off" || now - flag.since < UNDER_WAY_MS) return;
       for (const change of event.changes) {
         if (change.kind === "record_evidence" && change.evidence.loss !== "forced" && change.evidence.reason !== "operator_drain")
           violate(`evidence ${change.evidence.reason} is recorded`);
