@@ -6,14 +6,19 @@ import { HEADERS } from "../model/membership.ts";
 import type { Exchange } from "./exchange.ts";
 import type { MemberState } from "./membership.ts";
 import type { RejectionCode } from "./codes.ts";
+import { isStale } from "./stale.ts";
 
 export type Failure =
   /** No byte of it reached the member, or the member said that it did not take it. */
   | { readonly kind: "not_taken"; readonly reason: string }
   /** It was written, and no answer came. */
   | { readonly kind: "lost"; readonly reason: string }
+  /** It was written, and what answers may no longer write. */
+  | { readonly kind: "stale"; readonly reason: "stale_writer" }
   /** It cannot be sent as it is, or its own body failed: no fault of the member's. */
   | { readonly kind: "invalid"; readonly reason: string };
+
+export const STALE: Failure = { kind: "stale", reason: "stale_writer" };
 
 class Aborted extends Error {}
 
@@ -58,6 +63,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
     } else if (status === 503 && headers[HEADERS.notTaken] !== undefined) {
       this.abort();
       this.#exchange.attemptFailed(this, { kind: "not_taken", reason: "not_taken" });
+    } else if (this.member.writer !== null && isStale(this.member.writer, headers)) {
+      this.abort();
+      this.#exchange.attemptFailed(this, STALE);
     } else {
       this.#exchange.attemptAnswered(status, headers, message ?? "");
     }
@@ -79,6 +87,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
       return;
     }
     this.#ended = true;
+    if (this.member.writer !== null && isStale(this.member.writer, headers)) {
+      socket.destroy();
+      this.#exchange.attemptFailed(this, STALE);
+      return;
+    }
     this.#exchange.attemptUpgraded(status, headers, socket);
   }
 
@@ -122,6 +135,7 @@ export function reasonOf(code: string): string {
 
 /** What a client is told when nothing more can be tried; `bound`: its session is tied to that instance. */
 export function rejectionOf(failure: Failure, bound: boolean): RejectionCode {
+  if (failure.kind === "stale") return "stale_writer";
   if (failure.kind === "not_taken") return bound ? "session_unreachable" : failure.reason === "not_taken" ? "not_taken" : "connect_failed";
   if (failure.reason === "timeout") return "answer_timeout";
   if (failure.reason === "member_gone") return "instance_cut";

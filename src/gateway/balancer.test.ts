@@ -15,6 +15,7 @@ function member(instance: string, given: Partial<MemberState> & { requests?: num
     bootId: null,
     state: "serving",
     deadline: null,
+    writer: null,
     health: "passing",
     healthReason: null,
     timeouts: 0,

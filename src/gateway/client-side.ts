@@ -17,7 +17,7 @@ export abstract class ClientSide {
   protected abstract streamBody(): AsyncIterable<Buffer>;
   /** True once nothing more of the request's body will come. */
   protected abstract bodyIsOver(): boolean;
-  /** Ends an upgraded connection whose member is gone; `endUpgraded` follows. */
-  protected abstract breakUpgraded(): void;
+  /** Ends an upgraded connection whose member is gone, with `code` in the counts; `endUpgraded` follows. */
+  protected abstract breakUpgraded(code: string): void;
   protected abstract takeUpgrade(member: MemberState, status: number, headers: string[], socket: Duplex): void;
 }

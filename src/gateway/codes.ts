@@ -18,6 +18,10 @@ export const REJECTIONS = {
   bad_answer: { status: 502, sentence: "the instance's answer is not valid HTTP" },
   answer_timeout: { status: 504, sentence: "the instance did not answer in time; whether the request had an effect is not known" },
   instance_cut: { status: 502, sentence: "the instance was sealed while it held the request; whether it had an effect is not known" },
+  stale_writer: {
+    status: 502,
+    sentence: "the instance that answered may no longer write: its answer is stale; whether the request had an effect is not known",
+  },
   token_malformed: { status: 400, sentence: "the token in relevo-token cannot be read" },
   token_forged: { status: 403, sentence: "the token in relevo-token was not signed by this gateway" },
   token_expired: { status: 401, sentence: "the token in relevo-token has expired" },

@@ -15,7 +15,14 @@ import { HeldList } from "./held.ts";
 import { Ledger } from "./ledger.ts";
 import { LIMITS } from "./limits.ts";
 import { Lobby } from "./lobby.ts";
-import { Membership, type MemberState, type MembershipEffect, type MembershipEvent, type RouteState } from "./membership.ts";
+import {
+  type GoneReason,
+  Membership,
+  type MemberState,
+  type MembershipEffect,
+  type MembershipEvent,
+  type RouteState,
+} from "./membership.ts";
 import { laneOf, WaitingRoom } from "./queue.ts";
 import type { Tokens } from "./tokens.ts";
 import { drop, Upstream } from "./upstream.ts";
@@ -153,7 +160,10 @@ export class GatewayCore {
         for (const exchange of this.#runtimes.get(effect.member)?.held.all() ?? []) exchange.memberDraining();
         break;
       case "member_gone":
-        this.#memberGone(effect.member);
+        this.#memberGone(effect.member, effect.why);
+        break;
+      case "writer_raised":
+        for (const exchange of this.#runtimes.get(effect.member)?.held.all() ?? []) exchange.writerRaised(effect.minAccepted);
         break;
       case "health_changed":
         this.log.info(
@@ -186,18 +196,21 @@ export class GatewayCore {
     }
   }
 
-  #memberGone(member: MemberState): void {
+  #memberGone(member: MemberState, why: GoneReason): void {
     for (const listener of this.#listeners) listener.memberGone(member);
     const runtime = this.#runtimes.get(member);
     const voided = this.ledger.voidSessions(member);
     if (runtime === undefined) return;
     if (runtime.held.size + voided > 0) {
       this.log.warn(
-        { route: member.route, instance: member.instance, requests: runtime.held.size, sessions: voided },
+        { route: member.route, instance: member.instance, why, requests: runtime.held.size, sessions: voided },
         "a member is gone with what it held",
       );
     }
-    for (const exchange of runtime.held.all()) exchange.memberGone();
+    for (const exchange of runtime.held.all()) {
+      if (why === "fenced") exchange.memberStale();
+      else exchange.memberGone();
+    }
     runtime.upstream.close();
     this.#runtimes.delete(member);
   }

@@ -8,11 +8,13 @@ import { checkCounts, membershipLine, startInstance, startTestGateway, until, un
 
 type Action =
   | { readonly kind: "request"; readonly path: string; readonly method: string; readonly leavesAfterMs: number | null }
-  | { readonly kind: "member"; readonly index: number; readonly state: "serving" | "draining" | "gone" }
+  | { readonly kind: "member"; readonly index: number; readonly state: MemberFate }
   | { readonly kind: "reset"; readonly index: number }
   | { readonly kind: "pause"; readonly ms: number };
 
-const PATHS = ["/ok", "/slow", "/stream", "/dies", "/breaks", "/not-taken", "/never", "/session"];
+type MemberFate = "serving" | "suspect" | "draining" | "fenced" | "gone";
+
+const PATHS = ["/stale", "/ok", "/slow", "/stream", "/dies", "/breaks", "/not-taken", "/never", "/session"];
 
 const anAction: fc.Arbitrary<Action> = fc.oneof(
   {
@@ -29,7 +31,7 @@ const anAction: fc.Arbitrary<Action> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant("member" as const),
       index: fc.nat(2),
-      state: fc.constantFrom("serving" as const, "draining" as const, "gone" as const),
+      state: fc.constantFrom<MemberFate>("serving", "suspect", "draining", "fenced", "gone"),
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("reset" as const), index: fc.nat(2) }) },
@@ -55,6 +57,8 @@ test("accepted = completed + in flight + queued + rejected + cut at every moment
             return void response.writeHead(503, { "relevo-not-taken": "1" }).end();
           case "/never":
             return;
+          case "/stale":
+            return void response.writeHead(200, { "relevo-writer-epoch": "1.1" }).end("stale");
           case "/session":
             response.setHeader("relevo-session", "begin; ttl=1");
             return void response.end();
@@ -68,13 +72,15 @@ test("accepted = completed + in flight + queued + rejected + cut at every moment
   await fc.assert(
     fc.asyncProperty(fc.array(anAction, { minLength: 5, maxLength: 40 }), async (actions) => {
       const gateway = await startTestGateway();
-      const states = ["serving", "serving", "serving"] as ("serving" | "draining" | "gone")[];
+      const states = ["serving", "serving", "serving"] as MemberFate[];
       const policy = { perTryTimeoutMs: 60, concurrency: 3, queueLimit: 3, queueWaitMs: 80, healthEveryMs: 50 };
       const apply = () => {
         counter += 1;
         const members = instances.flatMap((instance, index) => {
           const state = states[index];
-          return state === undefined || state === "gone" ? [] : [instance.member({ state })];
+          return state === undefined || state === "gone"
+            ? []
+            : [instance.member({ state, writer: { ordinal: index, minAccepted: epoch(1, 2) } })];
         });
         gateway.apply(membershipLine([{ generation: epoch(1, counter), policy, members }]));
       };

@@ -125,7 +125,7 @@ export class H1Exchange extends Exchange {
     this.endUpgraded("cut", "unexpected_upgrade");
   }
 
-  protected override breakUpgraded(): void {
+  protected override breakUpgraded(_code: string): void {
     this.breakOff();
   }
 }

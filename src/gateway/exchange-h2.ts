@@ -101,7 +101,7 @@ export class H2Exchange extends Exchange {
     this.endUpgraded("cut", "unexpected_upgrade");
   }
 
-  protected override breakUpgraded(): void {
+  protected override breakUpgraded(_code: string): void {
     this.breakOff();
   }
 

@@ -8,8 +8,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Dispatcher } from "undici";
+import type { Epoch } from "../kernel/epoch.ts";
 import { HEADERS, type Priority } from "../model/membership.ts";
-import { Attempt, type Failure, rejectionOf } from "./attempt.ts";
+import { Attempt, type Failure, rejectionOf, STALE } from "./attempt.ts";
 import { chooseMember } from "./balancer.ts";
 import { ClientSide } from "./client-side.ts";
 import { type RejectionCode, rejectionAnswer } from "./codes.ts";
@@ -21,6 +22,7 @@ import type { Obligation, Outcome, RouteLedger } from "./ledger.ts";
 import { LIMITS } from "./limits.ts";
 import type { MemberState, RouteState } from "./membership.ts";
 import { laneOf, type QueueRefusal, type Waiter } from "./queue.ts";
+import { isStaleEpoch, writerEpochOf } from "./stale.ts";
 import { SessionTie, tokenOf } from "./session.ts";
 
 /** Nothing, held whole so that it can be sent again, or streamed once. */
@@ -63,6 +65,8 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   #heldHeaders: string[] | null = null;
   #heldMessage = "";
   #heldLength = -1;
+  /** Under which epoch the answer was made that is on its way; null: nothing is compared. */
+  #writerEpoch: string | null = null;
   #paused = false;
   #slow: Limit | null = null;
 
@@ -231,7 +235,10 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   #headersFor(given: IncomingHttpHeaders): string[] {
     const headers = answerHeaders(given);
     const member = this.heldBy;
-    if (member !== null) headers.push(HEADERS.instance, member.instance);
+    if (member !== null) {
+      headers.push(HEADERS.instance, member.instance);
+      if (member.writer !== null) this.#writerEpoch = writerEpochOf(given);
+    }
     if (this.#tries > 1) headers.push(HEADERS.retried, String(this.#tries - 1));
     if (this.#queuedMs > 0) headers.push(HEADERS.queued, String(Math.ceil(this.#queuedMs)));
     const session = given[HEADERS.session];
@@ -309,6 +316,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     const member = this.core.ledger.release(this);
     this.core.discard(this, attempt.member, attempt.client);
     this.#heldHeaders = null;
+    this.#writerEpoch = null;
     if (failure.kind !== "invalid") this.core.trouble(attempt.member, failure.reason);
     this.#afterFailure(attempt.member, failure);
     if (member !== null) this.core.memberReleased(member);
@@ -319,7 +327,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
       const code = this.#bodyFailed ? "body_aborted" : "bad_request";
       return this.#headSent ? this.#cut(code) : this.reject(code);
     }
-    if (this.#headSent) return this.#cut(`upstream_${failure.reason}`);
+    if (this.#headSent) return this.#cut(failure.kind === "stale" ? failure.reason : `upstream_${failure.reason}`);
     if (failure.kind === "not_taken") this.#notTaken += 1;
     if (!this.#mayRepeat(failure, member)) return this.reject(rejectionOf(failure, this.#bound));
     if (this.#bound) return this.#try(member);
@@ -366,7 +374,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   memberGone(): void {
     const attempt = this.attempt;
     if (attempt === null || this.ended) return;
-    if (this.upgraded) return this.breakUpgraded();
+    if (this.upgraded) return this.breakUpgraded("instance_gone");
     attempt.abort();
     if (this.#bound && !this.#headSent) {
       this.#letGo(attempt);
@@ -374,6 +382,20 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     } else {
       this.#fail(attempt, { kind: "lost", reason: "member_gone" });
     }
+  }
+
+  /** The member is fenced: whatever still comes from it is stale. */
+  memberStale(): void {
+    const attempt = this.attempt;
+    if (attempt === null || this.ended) return;
+    if (this.upgraded) return this.breakUpgraded("stale_writer");
+    attempt.abort();
+    this.#fail(attempt, STALE);
+  }
+
+  /** The member's workload has a newer writer. */
+  writerRaised(minAccepted: Epoch): void {
+    if (this.#writerEpoch !== null && isStaleEpoch(this.#writerEpoch, minAccepted)) this.memberStale();
   }
 
   /** Nothing of an answer has gone out. */

@@ -33,6 +33,7 @@ const DROPPED = [
   HEADERS.rejected,
   HEADERS.session,
   HEADERS.notTaken,
+  HEADERS.writerEpoch,
 ] as const;
 
 function table<T>(entries: Readonly<Record<string, T>>): Readonly<Record<string, T | undefined>> {

@@ -98,6 +98,64 @@ describe("members", () => {
     expect(membership.find("orders", "a", 1)).toMatchObject({ state: "sealed", gone: true });
   });
 
+  const writer = (counter: number, era = 1) => ({ ordinal: 0, minAccepted: epoch(era, counter) });
+
+  test("a fenced one is gone for ever and says why (S10)", () => {
+    const membership = new Membership(0);
+    line(membership, [{ members: [memberOf("a", { writer: writer(1) })] }]);
+    const effects = line(membership, [{ generation: epoch(1, 2), members: [memberOf("a", { state: "fenced", writer: writer(2) })] }]);
+    expect(effects.filter(({ type }) => type === "member_gone")).toMatchObject([{ why: "fenced", member: { instance: "a", gone: true } }]);
+    line(membership, [{ generation: epoch(1, 3), members: [memberOf("a", { writer: writer(2) })] }]);
+    expect(membership.find("orders", "a", 1)).toMatchObject({ state: "fenced", gone: true });
+  });
+
+  test("one that is fenced when the replica learns of it is nothing to check or to serve", () => {
+    const membership = new Membership(0);
+    expect(kinds(line(membership, [{ members: [memberOf("a", { state: "fenced" })] }]))).toEqual(["applied", "capacity"]);
+  });
+
+  test("a suspect one keeps what it has and may come back (S10)", () => {
+    const membership = new Membership(0);
+    line(membership, [{ members: [memberOf("a")] }]);
+    membership.step(checked("a"));
+    const suspected = line(membership, [{ generation: epoch(1, 2), members: [memberOf("a", { state: "suspect" })] }]);
+    expect(kinds(suspected)).toEqual(["applied", "capacity"]);
+    expect(membership.find("orders", "a", 1)).toMatchObject({ state: "suspect", gone: false, health: "passing" });
+    line(membership, [{ generation: epoch(1, 3), members: [memberOf("a")] }]);
+    expect(membership.find("orders", "a", 1)).toMatchObject({ state: "serving", gone: false, health: "passing" });
+  });
+
+  test("a route does not vanish while its last member is only suspect", () => {
+    const membership = new Membership(0);
+    line(membership, [{ members: [memberOf("a", { state: "suspect" })] }]);
+    expect(line(membership, [], { complete: true })).toMatchObject([{ type: "refused", why: "removed_while_serving" }]);
+  });
+
+  test("a tombstone that rises is said once; it never falls and never goes away (I2)", () => {
+    const membership = new Membership(0);
+    const told = (generation: number, given: ReturnType<typeof writer> | null) =>
+      line(membership, [{ generation: epoch(1, generation), members: [memberOf("a", { writer: given })] }]).flatMap((effect) =>
+        effect.type === "writer_raised" ? [effect.minAccepted] : [],
+      );
+    expect([told(1, null), told(2, writer(3)), told(3, writer(3)), told(4, writer(2)), told(5, null), told(6, writer(1, 2))]).toEqual([
+      [],
+      ["1.3"],
+      [],
+      [],
+      [],
+      ["2.1"],
+    ]);
+    expect(membership.find("orders", "a", 1)?.writer).toEqual(writer(1, 2));
+  });
+
+  test("a tombstone that rises without a new generation is refused: two histories share a number", () => {
+    const membership = new Membership(0);
+    line(membership, [{ members: [memberOf("a", { writer: writer(1) })] }]);
+    expect(line(membership, [{ members: [memberOf("a", { writer: writer(2) })] }])).toMatchObject([
+      { type: "refused", why: "same_generation_other_members" },
+    ]);
+  });
+
   test("a drain and a deadline that moves are said once each", () => {
     const membership = new Membership(0);
     const draining = (deadline: number | null) => [memberOf("a", { state: "draining", deadline })];

@@ -5,9 +5,11 @@
  * 2. A replica serves nothing of a route before its first generation, and nothing to a member before the member's first passed check (I11).
  * 3. Cut off from the controller it goes on with what it has: silence changes no member.
  * 4. A member is (instance, incarnation, address): a new process is a new member, and what the old one held is void.
+ * 5. Fenced or sealed is for ever, and a member's `minAccepted` never falls (I2): what an answer must carry to be passed on.
  */
 import { compareEpochs, type Epoch } from "../kernel/epoch.ts";
 import type { ControllerLine, Member, RouteMembership, RoutePolicy } from "../model/membership.ts";
+import { type AcceptedWriter, newerWriter, sameWriter } from "./stale.ts";
 import { LIMITS } from "./limits.ts";
 
 export type MemberHealth = "unknown" | "passing" | "failing";
@@ -30,6 +32,8 @@ export interface MemberState {
   state: Member["state"];
   /** ms since the epoch. */
   deadline: number | null;
+  /** Null: nothing is compared. */
+  writer: AcceptedWriter | null;
   health: MemberHealth;
   healthReason: string | null;
   /** Time-outs of checks in a row. */
@@ -70,6 +74,8 @@ export type MembershipEvent =
 
 export type RefusalReason = "older_generation" | "same_generation_other_members" | "removed_while_serving";
 
+export type GoneReason = "sealed" | "fenced" | "removed" | "replaced";
+
 export type MembershipEffect =
   | { readonly type: "applied"; readonly route: RouteState; readonly generation: Epoch }
   | {
@@ -82,7 +88,9 @@ export type MembershipEffect =
   | { readonly type: "route_removed"; readonly route: RouteState }
   | { readonly type: "member_added"; readonly route: RouteState; readonly member: MemberState }
   | { readonly type: "member_draining"; readonly route: RouteState; readonly member: MemberState }
-  | { readonly type: "member_gone"; readonly member: MemberState; readonly why: "sealed" | "removed" | "replaced" }
+  | { readonly type: "member_gone"; readonly member: MemberState; readonly why: GoneReason }
+  /** Answers that have begun under an older epoch are stale from now on. */
+  | { readonly type: "writer_raised"; readonly member: MemberState; readonly minAccepted: Epoch }
   | { readonly type: "health_changed"; readonly member: MemberState }
   | { readonly type: "check_now"; readonly member: MemberState }
   /** Something may be served that could not be before. */
@@ -209,13 +217,14 @@ export class Membership {
       bootId: offered.bootId,
       state: offered.state,
       deadline: offered.deadline,
+      writer: offered.writer,
       health: "unknown",
       healthReason: null,
       timeouts: 0,
       troubleAt: Number.NEGATIVE_INFINITY,
       slowStartFrom: null,
       startsSlowly: !first,
-      gone: offered.state === "sealed",
+      gone: isOut(offered.state),
     };
     if (!member.gone) effects.push({ type: "member_added", route, member });
     return member;
@@ -223,19 +232,27 @@ export class Membership {
 
   #changeMember(route: RouteState, member: MemberState, offered: Member, effects: MembershipEffect[]): MemberState {
     const before = member.state;
-    // A sealed one never comes back: what it held was cut.
-    if (before === "sealed") return member;
+    // Such a one never comes back: what it held was cut.
+    if (isOut(before)) return member;
     const deadlineMoved = member.deadline !== offered.deadline;
     member.bootId = offered.bootId;
     member.state = offered.state;
     member.deadline = offered.deadline;
-    if (offered.state === "sealed") this.#loseMember(member, "sealed", effects);
+    this.#raiseWriter(member, offered.writer, effects);
+    if (offered.state === "sealed" || offered.state === "fenced") this.#loseMember(member, offered.state, effects);
     else if (offered.state === "draining" && (before !== "draining" || deadlineMoved))
       effects.push({ type: "member_draining", route, member });
     return member;
   }
 
-  #loseMember(member: MemberState, why: "sealed" | "removed" | "replaced", effects: MembershipEffect[]): void {
+  #raiseWriter(member: MemberState, offered: AcceptedWriter | null, effects: MembershipEffect[]): void {
+    const writer = newerWriter(member.writer, offered);
+    if (sameWriter(writer, member.writer)) return;
+    member.writer = writer;
+    if (writer !== null) effects.push({ type: "writer_raised", member, minAccepted: writer.minAccepted });
+  }
+
+  #loseMember(member: MemberState, why: GoneReason, effects: MembershipEffect[]): void {
     if (member.gone) return;
     member.gone = true;
     effects.push({ type: "member_gone", member, why });
@@ -243,7 +260,7 @@ export class Membership {
 
   #removeRoute(route: RouteState, effects: MembershipEffect[]): void {
     // A pool's members leave one by one before its route does. A route that vanishes while it serves is a fault of the control plane.
-    if (route.members.some((member) => member.state === "serving")) {
+    if (route.members.some((member) => member.state === "serving" || member.state === "suspect")) {
       effects.push({ type: "refused", route: route.route, why: "removed_while_serving", offered: null, applied: route.generation });
       return;
     }
@@ -289,6 +306,10 @@ export class Membership {
   }
 }
 
+function isOut(state: Member["state"]): boolean {
+  return state === "sealed" || state === "fenced";
+}
+
 function setHealth(member: MemberState, health: MemberHealth, reason: string | null, effects: MembershipEffect[]): void {
   if (member.health === health && member.healthReason === reason) return;
   member.health = health;
@@ -308,6 +329,12 @@ function isSame(known: MemberState, offered: Member): boolean {
 function sameMembers(route: RouteState, offered: readonly Member[]): boolean {
   if (route.members.length !== offered.length) return false;
   return offered.every((member) =>
-    route.members.some((known) => isSame(known, member) && known.state === member.state && known.deadline === member.deadline),
+    route.members.some(
+      (known) =>
+        isSame(known, member) &&
+        known.state === member.state &&
+        known.deadline === member.deadline &&
+        sameWriter(newerWriter(known.writer, member.writer), known.writer),
+    ),
   );
 }

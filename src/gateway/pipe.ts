@@ -72,9 +72,9 @@ export class Pipe {
     this.#tellClose(CLOSE_RESTART, "the gateway is stopping", "cut", "gateway_stopping");
   }
 
-  /** The instance is gone by the membership's word. */
-  instanceGone(): void {
-    this.#lost("instance_gone");
+  /** The instance is gone by the membership's word; `code` says why in the counts. */
+  instanceGone(code: string): void {
+    this.#lost(code);
     this.#options.instance.destroy();
   }
 

@@ -53,8 +53,8 @@ export class UpgradeExchange extends H1Exchange {
     if (this.#member?.state === "draining") this.#pipe?.closeBefore(this.#member.deadline);
   }
 
-  protected override breakUpgraded(): void {
-    this.#pipe?.instanceGone();
+  protected override breakUpgraded(code: string): void {
+    this.#pipe?.instanceGone(code);
   }
 
   closeForStop(): void {

@@ -250,6 +250,8 @@ export class GatewayReplica {
         case "capacity":
           this.#serveWaiting(effect.route.route);
           break;
+        // A modelled answer comes whole at its end, from a member that is still there: nothing of it can have begun.
+        case "writer_raised":
         case "route_removed":
         case "member_draining":
         case "cut_off":
