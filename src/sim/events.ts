@@ -11,7 +11,13 @@ export type WriteMethod = "create" | "replace" | "patch" | "patchStatus" | "dele
 export type SimEvent =
   | { readonly type: "claimed"; readonly process: string; readonly authority: Authority }
   /** A commit that the store applied. */
-  | { readonly type: "committed"; readonly process: string; readonly authority: Authority; readonly changes: readonly Change[]; readonly now: Instant }
+  | {
+      readonly type: "committed";
+      readonly process: string;
+      readonly authority: Authority;
+      readonly changes: readonly Change[];
+      readonly now: Instant;
+    }
   | { readonly type: "rows_read"; readonly process: string; readonly rows: PoolRows }
   /** A write that the API server applied: `before` and `after` are undefined where there is none. */
   | {

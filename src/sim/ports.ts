@@ -16,19 +16,52 @@ import { chance } from "./seeded.ts";
 const API_LATENCY_MS = [1, 6] as const;
 const DRIVER_LATENCY_MS = [1, 8] as const;
 const STORE_LATENCY_MS = [0, 2] as const;
+/** Until a caller gives up to wait for an answer. */
+const API_TIMEOUT_MS = [5_000, 30_000] as const;
+const DRIVER_TIMEOUT_MS = [500, 2_000] as const;
 
 export type WatchBreak = "ended" | "broken" | "gone";
 
 /** What goes wrong right now, as shares of the calls; the injector changes it. `took` counts what was really done. */
 export interface Troubles {
   apiErrors: number;
+  /** The caller waits for long and hears nothing; half of the calls had their effect. */
+  apiTimeouts: number;
   lostReplies: number;
   conflicts: number;
   storeFailures: number;
+  /** The commit happened, and its caller hears that it failed. */
+  storeLostReplies: number;
+  /** A call takes up to so much longer; each tenth one is told that the store is busy. */
+  storeBusyMs: number;
   /** An instance call fails before its effect, or its reply is lost. */
   driverErrors: number;
+  /** The controller's own network to the instances is cut: each of its checks fails, and nobody else's. */
+  isProberCut: boolean;
   watchLagMs: number;
+  /** World time, monotonic ms: until then no watch opens and nothing is listed. */
+  watchGapUntil: number;
+  /** So many watches that open next are told that what they ask for is too old. */
+  watchesToExpire: number;
   readonly took: (kind: string) => void;
+}
+
+export function noTroubles(took: (kind: string) => void): Troubles {
+  return {
+    apiErrors: 0,
+    apiTimeouts: 0,
+    lostReplies: 0,
+    conflicts: 0,
+    storeFailures: 0,
+    storeLostReplies: 0,
+    storeBusyMs: 0,
+    driverErrors: 0,
+    isProberCut: false,
+    watchLagMs: 0,
+    watchGapUntil: 0,
+    watchesToExpire: 0,
+    took,
+  };
 }
 
 export interface PortOptions {
@@ -58,6 +91,7 @@ export function simulatedKube(api: KubeApi, find: (ref: ObjectRef) => KubeObject
   const call = <T>(type: ResourceType, what: string, isWrite: boolean, effect: () => Promise<T>): Promise<T> =>
     process.pass(async () => {
       await latency(options, API_LATENCY_MS);
+      if (chance(random, troubles.apiTimeouts)) return timeOut(type, what, effect);
       if (chance(random, troubles.apiErrors)) {
         troubles.took("api_errors");
         observe({ type: "api_trouble", process: process.name, of: type });
@@ -77,6 +111,25 @@ export function simulatedKube(api: KubeApi, find: (ref: ObjectRef) => KubeObject
       return result;
     });
 
+  const timeOut = async <T>(type: ResourceType, what: string, effect: () => Promise<T>): Promise<never> => {
+    troubles.took("api_timeouts");
+    observe({ type: "api_trouble", process: process.name, of: type });
+    // Whatever became of it: its caller has long given up to wait for the answer.
+    if (chance(random, 0.5)) await effect().catch(() => undefined);
+    await latency(options, API_TIMEOUT_MS);
+    throw new RelevoError("kube_timeout", `${what}: no answer in time`, { class: "retryable" });
+  };
+
+  /** The API server answers other calls: only what is watched is not heard. */
+  const throughGap = <T>(type: ResourceType, what: string): Promise<T> | undefined => {
+    if (options.clock.monotonic() >= troubles.watchGapUntil) return undefined;
+    observe({ type: "api_trouble", process: process.name, of: type });
+    return process.pass(async () => {
+      await latency(options, API_LATENCY_MS);
+      throw new RelevoError("kube_connection_lost", `${what}: not connected`, { class: "retryable" });
+    });
+  };
+
   const write = <T>(method: WriteMethod, ref: ObjectRef, body: unknown, effect: () => Promise<T>): Promise<T> =>
     call(ref.type, `${method} ${nameOf(ref)}`, true, async () => {
       const before = find(ref);
@@ -91,6 +144,7 @@ export function simulatedKube(api: KubeApi, find: (ref: ObjectRef) => KubeObject
   return {
     get: (ref) => call(ref.type, `get ${nameOf(ref)}`, false, () => api.get(ref)),
     list: (type, listOptions = {}) =>
+      throughGap(type, `list ${type.plural}`) ??
       call(type, `list ${type.plural}`, false, async () => {
         const list = await api.list(type, listOptions);
         observe({ type: "api_list", process: process.name, of: type, options: listOptions });
@@ -122,6 +176,7 @@ class SimulatedWatch implements AsyncIterable<WatchEvent> {
   readonly #watches: Set<(how: WatchBreak) => void>;
   readonly #inner = new AbortController();
   #broken: WatchBreak | undefined;
+  #isOpened = false;
   #forget: () => void = () => {};
 
   constructor(
@@ -168,8 +223,17 @@ class SimulatedWatch implements AsyncIterable<WatchEvent> {
   }
 
   async #next(iterator: AsyncIterator<WatchEvent>): Promise<IteratorResult<WatchEvent>> {
-    const { process, observe, troubles, random } = this.#options;
-    if (chance(random, troubles.apiErrors / 10)) {
+    const { process, observe, troubles, random, clock } = this.#options;
+    const isInGap = clock.monotonic() < troubles.watchGapUntil;
+    if (!this.#isOpened && !isInGap && troubles.watchesToExpire > 0) {
+      troubles.watchesToExpire -= 1;
+      troubles.took("watch_gone");
+      observe({ type: "api_trouble", process: process.name, of: this.#type });
+      this.#close();
+      return { done: false, value: { type: "ERROR", status: { code: 410, reason: "Expired", message: "too old" } } };
+    }
+    this.#isOpened = true;
+    if (isInGap || chance(random, troubles.apiErrors / 10)) {
       observe({ type: "api_trouble", process: process.name, of: this.#type });
       this.#close();
       throw new RelevoError("kube_connection_lost", "the watch broke", { class: "retryable" });
@@ -199,16 +263,22 @@ class SimulatedWatch implements AsyncIterable<WatchEvent> {
 export function simulatedStore(store: Store, options: PortOptions): Store {
   const { process, troubles, random, observe, log } = options;
   const told: Partial<Record<keyof Store, (input: readonly unknown[], result: unknown) => void>> = {
-    claim: (_, result) => observe({ type: "claimed", authority: result as Authority }),
+    claim: (_, result) => observe({ type: "claimed", process: process.name, authority: result as Authority }),
     commit: ([authority, changes, now]) => {
       for (const change of changes as readonly Change[]) {
         const line = describeChange(change);
         if (line !== undefined) log.add(`${process.name} commit ${line}`);
       }
-      observe({ type: "committed", authority: authority as Authority, changes: changes as readonly Change[], now: now as number });
+      observe({
+        type: "committed",
+        process: process.name,
+        authority: authority as Authority,
+        changes: changes as readonly Change[],
+        now: now as number,
+      });
     },
     readPool: (_, result) => {
-      if (result !== undefined) observe({ type: "rows_read", rows: result as PoolRows });
+      if (result !== undefined) observe({ type: "rows_read", process: process.name, rows: result as PoolRows });
     },
   };
   return new Proxy(store, {
@@ -218,16 +288,27 @@ export function simulatedStore(store: Store, options: PortOptions): Store {
       return (...input: unknown[]) =>
         process.pass(async () => {
           await latency(options, STORE_LATENCY_MS);
+          if (troubles.storeBusyMs > 0) await beBusy(options);
           if (chance(random, troubles.storeFailures)) {
             troubles.took("store_failing");
             throw storeUnavailable("the disk is full", undefined);
           }
           const result = await method.apply(target, input);
           told[name]?.(input, result);
+          if (chance(random, troubles.storeLostReplies)) {
+            troubles.took("store_lost_replies");
+            throw storeUnavailable("the reply was lost", undefined);
+          }
           return result;
         });
     },
   });
+}
+
+async function beBusy(options: PortOptions): Promise<void> {
+  options.troubles.took("store_busy");
+  await latency(options, [0, options.troubles.storeBusyMs]);
+  if (chance(options.random, 0.1)) throw storeUnavailable("it is busy", undefined);
 }
 
 export function simulatedDriver(driver: InstanceDriver, options: PortOptions): InstanceDriver {
@@ -238,6 +319,11 @@ export function simulatedDriver(driver: InstanceDriver, options: PortOptions): I
       return (...input: unknown[]) =>
         process.pass(async () => {
           await latency(options, DRIVER_LATENCY_MS);
+          if (troubles.isProberCut) {
+            troubles.took("prober_cut");
+            await latency(options, DRIVER_TIMEOUT_MS);
+            throw new RelevoError("instance_timeout", "no answer in time", { class: "retryable" });
+          }
           const isTroubled = chance(random, troubles.driverErrors);
           const isBefore = isTroubled && chance(random, 0.5);
           if (isTroubled) troubles.took("driver_errors");
@@ -270,6 +356,8 @@ function describeChange(change: Change): string | undefined {
       return `add ${change.instance.id} ${change.instance.purpose} ${change.instance.replaces ?? ""}`;
     case "move_instance":
       return `move ${change.instance} ${change.from}→${change.to} ${JSON.stringify(change.set ?? {})}`;
+    case "take_standby":
+      return `take ${change.instance} for ${change.replaces}`;
     case "renew_incarnation":
       return `incarnation ${change.instance} ${change.after + 1} ${change.incarnation.podName ?? ""} ${change.incarnation.host ?? ""}`;
     case "set_trust":

@@ -1,6 +1,7 @@
 /**
  * A simulated process, as far as others can tell: its port calls and its timers. Killing it revokes them: a call of a dead process never settles, as after
- * SIGKILL, because a rejection would run its `catch` and `finally`. Crash points are the port calls, before and after the effect.
+ * SIGKILL, because a rejection would run its `catch` and `finally`. Crash points are the port calls, before and after the effect. A process that is paused
+ * stands still at its next port call or timer and goes on there, however much has changed; its wall clock may be wrong, its monotonic one never is.
  */
 import type { Clock, Timer } from "../kernel/clock.ts";
 
@@ -13,6 +14,12 @@ export class SimulatedProcess {
   #isAlive = true;
   #crashAt = Number.POSITIVE_INFINITY;
   #crashSide: Side = "before";
+  /** Set while it stands still, as after SIGSTOP. */
+  #pause: PromiseWithResolvers<void> | undefined;
+  /** Timers that fell due meanwhile, in order. */
+  readonly #due: (() => void)[] = [];
+  /** How far the wall clock of its machine is off; may change at any moment. */
+  skewMs = 0;
   readonly #onDeath = new Set<() => void>();
 
   constructor(name: string) {
@@ -21,6 +28,28 @@ export class SimulatedProcess {
 
   get isAlive(): boolean {
     return this.#isAlive;
+  }
+
+  get isPaused(): boolean {
+    return this.#pause !== undefined;
+  }
+
+  /** What it sent goes on; it hears nothing, and no timer of it fires. */
+  pause(): void {
+    this.#pause ??= Promise.withResolvers();
+  }
+
+  /** Goes on where it stood: with whatever it believed then. */
+  resume(): void {
+    this.#pause?.resolve();
+    this.#pause = undefined;
+    for (const fire of this.#due.splice(0)) if (this.#isAlive) fire();
+  }
+
+  /** Done now, or once it goes on: what reaches it from outside waits where it arrives. */
+  whenRunning(act: () => void): void {
+    if (this.#pause === undefined) act();
+    else this.#due.push(act);
   }
 
   /** Dies at its n-th port call from now on. */
@@ -47,12 +76,15 @@ export class SimulatedProcess {
     if (!this.#isAlive) return never();
     const call = ++this.calls;
     if (call === this.#crashAt && this.#crashSide === "before") return this.#die();
+    if (this.#pause !== undefined) await this.#pause.promise;
+    if (!this.#isAlive) return never();
     const settled = await effect().then(
       (value) => () => value,
       (error: unknown) => () => {
         throw error;
       },
     );
+    if (this.#pause !== undefined) await this.#pause.promise;
     if (call === this.#crashAt) return this.#die();
     return this.#isAlive ? settled() : never();
   }
@@ -60,15 +92,31 @@ export class SimulatedProcess {
   /** Looking at the clock is no call; the timers die with the process. */
   clock(clock: Clock): Clock {
     return {
-      now: () => clock.now(),
+      now: () => clock.now() + this.skewMs,
       monotonic: () => clock.monotonic(),
-      after: (delayMs: number, fire: () => void): Timer => clock.after(delayMs, () => this.#isAlive && fire()),
+      after: (delayMs: number, fire: () => void): Timer => this.#after(clock, delayMs, fire),
       sleep: async (delayMs, signal) => {
         try {
           await clock.sleep(delayMs, signal);
         } finally {
+          if (this.#pause !== undefined) await this.#pause.promise;
           if (!this.#isAlive) await never();
         }
+      },
+    };
+  }
+
+  #after(clock: Clock, delayMs: number, fire: () => void): Timer {
+    let isCancelled = false;
+    const timer = clock.after(delayMs, () => {
+      if (!this.#isAlive) return;
+      if (this.#pause === undefined) fire();
+      else this.#due.push(() => !isCancelled && fire());
+    });
+    return {
+      cancel: () => {
+        isCancelled = true;
+        timer.cancel();
       },
     };
   }

@@ -17,7 +17,7 @@ import type { Observe, SimEvent, Truth } from "./events.ts";
 import { type ControllerLink, GatewayReplica } from "./gateway.ts";
 import { Instances } from "./instances.ts";
 import { Mirror } from "./mirror.ts";
-import type { Troubles } from "./ports.ts";
+import { noTroubles, type Troubles } from "./ports.ts";
 import { SimulatedProcess } from "./process.ts";
 import { drawScenario, type Scenario, type ScenarioPool } from "./scenario.ts";
 import { seededIds, seededRandom } from "./seeded.ts";
@@ -120,7 +120,7 @@ export class World {
     this.store = store;
     this.faultCounts = new Map();
     const took = (kind: string): void => void this.faultCounts.set(kind, (this.faultCounts.get(kind) ?? 0) + 1);
-    this.troubles = { apiErrors: 0, lostReplies: 0, conflicts: 0, storeFailures: 0, driverErrors: 0, watchLagMs: 0, took };
+    this.troubles = noTroubles(took);
     const truth = this.#truth();
     this.#observe = (event) => {
       observe(event, this.mirror, truth);
