@@ -1,0 +1,56 @@
+/** A small fault, as data, and how it gets into the program: between the file and the loader, so that the tree itself is never touched. */
+import { readFileSync } from "node:fs";
+import { registerHooks } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { RelevoError } from "../../src/kernel/errors.ts";
+import type { FaultKind } from "../../src/sim/faults.ts";
+
+export interface Mutant {
+  readonly name: string;
+  /** The rule that it breaks: an invariant (`I5`) or a requirement (`D5`), and what it says. */
+  readonly rule: string;
+  /** Under the repository's root. */
+  readonly file: string;
+  /** Exact text, which the file must hold once. */
+  readonly find: string;
+  readonly replace: string;
+  /** What shows it. */
+  readonly shownBy: Stage;
+}
+
+/** `seeds`: seeds of the standard mix with these kinds of faults; all when absent. */
+export type Stage = { readonly kind: "seeds"; readonly faults?: readonly FaultKind[]; readonly faultsForMs?: number };
+
+const ROOT = join(import.meta.dirname, "..", "..");
+
+/** The file's text with the fault. Throws `mutant_does_not_apply`: a mutant that changes nothing would pass as one that nobody notices. */
+export function mutate(mutant: Mutant, source: string): string {
+  const found = source.split(mutant.find).length - 1;
+  if (found !== 1 || mutant.find === mutant.replace)
+    throw new RelevoError("mutant_does_not_apply", `The mutant does not apply: ${mutant.name} must find its text once in ${mutant.file}.`, {
+      found: String(found),
+      allowed: "1",
+      todo: "bring its text in line with the file",
+    });
+  return source.replace(mutant.find, () => mutant.replace);
+}
+
+export function sourceOf({ file }: Mutant): string {
+  return readFileSync(join(ROOT, file), "utf8");
+}
+
+/** From now on the program that is loaded has the fault. Answers whether its file was loaded since. */
+export function load(mutant: Mutant): () => boolean {
+  const url = pathToFileURL(join(ROOT, mutant.file)).href;
+  const source = mutate(mutant, sourceOf(mutant));
+  let isLoaded = false;
+  registerHooks({
+    load(asked, context, next) {
+      if (asked !== url) return next(asked, context);
+      isLoaded = true;
+      return { format: "module-typescript", source, shortCircuit: true };
+    },
+  });
+  return () => isLoaded;
+}
