@@ -1,27 +1,27 @@
-import { CompiledQuery, Kysely } from "kysely";
+import { CompiledQuery } from "kysely";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { RelevoError } from "../kernel/errors.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { Schema } from "./schema.ts";
-import { NodeSqliteDialect } from "./sqlite-dialect.ts";
+import { SqliteKysely } from "./sqlite-dialect.ts";
 
 /** Turns at a real database whose statements can be made to fail, and all statements it was given. */
 function turnsAt(fails: (sql: string) => number | undefined = () => undefined) {
   const database = new DatabaseSync(":memory:");
   database.exec("CREATE TABLE facts (name TEXT PRIMARY KEY) STRICT");
-  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(database) });
+  const db = new SqliteKysely<Schema>(database);
   const statements: string[] = [];
   const faulty = {
-    executeQuery: async (query: CompiledQuery) => {
+    run: <R>(query: CompiledQuery<R>) => {
       statements.push(query.sql);
       const errcode = fails(query.sql);
       if (errcode !== undefined) throw Object.assign(new Error("injected"), { code: "ERR_SQLITE_ERROR", errcode });
-      return db.executeQuery(query);
+      return db.run(query);
     },
-  } as unknown as Kysely<Schema>;
+  };
   const turns = new GroupCommit({ db: faulty, inTransaction: () => database.isTransaction, gather: () => Promise.resolve() });
-  const add = (name: string) => turns.write(() => faulty.executeQuery(CompiledQuery.raw("insert into facts values (?)", [name])));
+  const add = (name: string) => turns.write(async () => faulty.run(CompiledQuery.raw("insert into facts values (?)", [name])));
   const facts = () =>
     database
       .prepare("SELECT name FROM facts ORDER BY name")

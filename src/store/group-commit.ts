@@ -8,10 +8,11 @@
  *    commit may such a group be found in the log afterwards, as a whole. A repeat is harmless: moves compare, steps have ids.)
  * 4. Readers run between groups and see committed rows only.
  */
-import { CompiledQuery, type Kysely } from "kysely";
+import { CompiledQuery } from "kysely";
 import { RelevoError } from "../kernel/errors.ts";
 import { storeUnavailable } from "./port.ts";
 import type { Schema } from "./schema.ts";
+import type { SqliteKysely } from "./sqlite-dialect.ts";
 import { isStorageFailure, toStoreError } from "./sqlite-errors.ts";
 
 /** One transaction never holds more writers than this, so that the first of them does not wait for ever. */
@@ -35,7 +36,7 @@ interface Turn {
 type Outcome = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
 
 export interface GroupCommitPorts {
-  readonly db: Kysely<Schema>;
+  readonly db: Pick<SqliteKysely<Schema>, "run">;
   /** SQLite ends a transaction on its own after some failures. */
   readonly inTransaction: () => boolean;
   /** Lets others join the next group; what it waits for must not be a timer. */
@@ -90,11 +91,11 @@ export class GroupCommit {
   async #commitGroup(writers: readonly Turn[]): Promise<void> {
     const outcomes: Outcome[] = [];
     try {
-      await this.#execute(BEGIN);
+      this.#execute(BEGIN);
       for (const writer of writers) outcomes.push(await this.#inSavepoint(writer));
-      await this.#execute(COMMIT);
+      this.#execute(COMMIT);
     } catch (error) {
-      const failure = { ok: false, error: await this.#rollback(error) } as const;
+      const failure = { ok: false, error: this.#rollback(error) } as const;
       for (const writer of writers) settle(writer, failure);
       return;
     }
@@ -102,28 +103,28 @@ export class GroupCommit {
   }
 
   async #inSavepoint(writer: Turn): Promise<Outcome> {
-    await this.#execute(SAVEPOINT);
+    this.#execute(SAVEPOINT);
     const outcome = await attempt(writer.work);
     if (!outcome.ok) {
       if (isStorageFailure(outcome.error)) throw outcome.error;
-      await this.#execute(UNDO);
+      this.#execute(UNDO);
     }
-    await this.#execute(RELEASE);
+    this.#execute(RELEASE);
     return outcome;
   }
 
   /** Returns the error for the callers. */
-  async #rollback(error: unknown): Promise<unknown> {
+  #rollback(error: unknown): unknown {
     try {
-      if (this.#ports.inTransaction()) await this.#execute(ROLLBACK);
+      if (this.#ports.inTransaction()) this.#execute(ROLLBACK);
     } catch (second) {
       return storeUnavailable("a failed transaction could not be rolled back", new AggregateError([error, second]));
     }
     return toStoreError(error);
   }
 
-  async #execute(query: CompiledQuery): Promise<void> {
-    await this.#ports.db.executeQuery(query);
+  #execute(query: CompiledQuery): void {
+    this.#ports.db.run(query);
   }
 }
 

@@ -1,6 +1,7 @@
 /** Queries that are built and compiled once and then run with other parameters: kysely compiles in 10 µs what SQLite answers in 3. */
-import type { Compilable, CompiledQuery, Kysely } from "kysely";
+import type { Compilable, CompiledQuery, Kysely, QueryResult } from "kysely";
 import type { Schema } from "./schema.ts";
+import { SqliteKysely } from "./sqlite-dialect.ts";
 
 class Placeholder {
   readonly name: string;
@@ -25,8 +26,10 @@ export function prepare<P extends object, R = unknown>(build: (parameters: P) =>
     const values = parameters as Readonly<Record<string, unknown>>;
     return { ...compiled, parameters: slots.map((slot) => (slot instanceof Placeholder ? values[slot.name] : slot)) };
   };
+  const execute = async (sql: Kysely<Schema>, parameters: P): Promise<QueryResult<R>> =>
+    sql instanceof SqliteKysely ? sql.run(bind(parameters)) : sql.executeQuery(bind(parameters));
   return {
-    rows: async (sql, parameters) => (await sql.executeQuery(bind(parameters))).rows,
-    run: async (sql, parameters) => Number((await sql.executeQuery(bind(parameters))).numAffectedRows ?? 0n),
+    rows: async (sql, parameters) => (await execute(sql, parameters)).rows,
+    run: async (sql, parameters) => Number((await execute(sql, parameters)).numAffectedRows ?? 0n),
   };
 }

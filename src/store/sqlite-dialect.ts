@@ -3,21 +3,42 @@
  * simulator counts on that). Turns are given out above (`group-commit.ts`): a driver that is asked by two at once would mix their transactions.
  */
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
-import { CompiledQuery, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
-import type { DatabaseConnection, DatabaseIntrospector, Dialect, DialectAdapter, Driver, Kysely, QueryCompiler, QueryResult } from "kysely";
+import { CompiledQuery, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
+import type { DatabaseConnection, DatabaseIntrospector, Dialect, DialectAdapter, Driver, QueryCompiler, QueryResult } from "kysely";
 
 /** More statements than this are not ours: a query whose text depends on data would grow the cache without end. */
 const MAX_STATEMENTS = 500;
 
+/**
+ * Kysely whose compiled queries can also run at once: its own way to the connection, through providers and a dozen promises, costs several times what SQLite
+ * needs for the answer.
+ */
+export class SqliteKysely<DB> extends Kysely<DB> {
+  readonly #connection: NodeSqliteConnection;
+
+  /** The database stays its opener's to close. */
+  constructor(database: DatabaseSync) {
+    const connection = new NodeSqliteConnection(database);
+    super({ dialect: new NodeSqliteDialect(database, connection) });
+    this.#connection = connection;
+  }
+
+  run<R>({ sql, parameters }: CompiledQuery<R>): QueryResult<R> {
+    return this.#connection.run(sql, parameters);
+  }
+}
+
 export class NodeSqliteDialect implements Dialect {
   readonly #database: DatabaseSync;
+  readonly #connection: NodeSqliteConnection;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, connection = new NodeSqliteConnection(database)) {
     this.#database = database;
+    this.#connection = connection;
   }
 
   createDriver(): Driver {
-    return new NodeSqliteDriver(this.#database);
+    return new NodeSqliteDriver(this.#database, this.#connection);
   }
 
   createQueryCompiler(): QueryCompiler {
@@ -37,9 +58,9 @@ class NodeSqliteDriver implements Driver {
   readonly #database: DatabaseSync;
   readonly #connection: NodeSqliteConnection;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, connection: NodeSqliteConnection) {
     this.#database = database;
-    this.#connection = new NodeSqliteConnection(database);
+    this.#connection = connection;
   }
 
   async init(): Promise<void> {}
@@ -83,6 +104,10 @@ class NodeSqliteConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
+    return this.run(sql, parameters);
+  }
+
+  run<R>(sql: string, parameters: readonly unknown[]): QueryResult<R> {
     const { statement, returnsRows } = this.#prepare(sql);
     const values = parameters as readonly SQLInputValue[];
     if (returnsRows) return { rows: statement.all(...values) as R[] };

@@ -1,7 +1,6 @@
 /**
  * The store on SQLite. Every port call is one turn of `GroupCommit`; what it does in its turn is in the repositories.
  */
-import { Kysely } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
 import type { Evidence } from "../model/evidence.ts";
 import type { InstanceRecord } from "../model/instance.ts";
@@ -28,7 +27,7 @@ import type {
   Store,
 } from "./port.ts";
 import type { Schema } from "./schema.ts";
-import { NodeSqliteDialect } from "./sqlite-dialect.ts";
+import { SqliteKysely } from "./sqlite-dialect.ts";
 import { IN_MEMORY, openSqliteFile, type SqliteFile, type SqliteFileOptions } from "./sqlite-file.ts";
 import { StepRepository } from "./steps.ts";
 
@@ -45,7 +44,7 @@ export async function openStore(options: SqliteFileOptions): Promise<Store> {
 
 class SqliteStore implements Store {
   readonly #file: SqliteFile;
-  readonly #db: Kysely<Schema>;
+  readonly #db: SqliteKysely<Schema>;
   readonly #turns: GroupCommit;
   readonly #repositories: Repositories;
   readonly #notices: NoticeRepository;
@@ -54,7 +53,7 @@ class SqliteStore implements Store {
   #closing: Promise<void> | undefined;
 
   constructor(file: SqliteFile, isOnDisk: boolean) {
-    const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(file.database) });
+    const db = new SqliteKysely<Schema>(file.database);
     this.#file = file;
     this.#db = db;
     this.#turns = new GroupCommit({
