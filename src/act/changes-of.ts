@@ -14,6 +14,10 @@ export function changesOf(move: Move, snapshot: PoolSnapshot, ids: Ids): readonl
   switch (move.kind) {
     case "add_instance":
       return [addInstance(move, snapshot, ids)];
+    case "take_standby": {
+      const { instance, replaces, ordinal } = move;
+      return [{ kind: "take_standby", instance, replaces, ordinal }];
+    }
     case "record_evidence":
       return [{ kind: "record_evidence", id: ids.next("evidence"), evidence: move.evidence }];
     case "move":

@@ -13,6 +13,7 @@ import type { CordonNode } from "./steps/cordon-node.ts";
 import type { CreateInstance } from "./steps/create-instance.ts";
 import type { DeleteInstance } from "./steps/delete-instance.ts";
 import type { DrainInstance } from "./steps/drain-instance.ts";
+import type { PrepareInstance } from "./steps/prepare-instance.ts";
 import type { Process } from "./steps/process.ts";
 import type { ProtectPod } from "./steps/protect-pod.ts";
 import type { UncordonNode } from "./steps/uncordon-node.ts";
@@ -43,6 +44,11 @@ export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unk
     case "cordon_node": {
       const payload: CordonNode = { node: effect.node, evidence: effect.evidence };
       return draft(stepIds.cordon(effect.node.uid, effect.evidence), "cordon_node/1", payload);
+    }
+    case "prepare_instance": {
+      const { incarnation } = effect;
+      const payload: PrepareInstance = { instance, incarnation, process: requireProcess(effect, seen, snapshot) };
+      return draft(stepIds.prepare(instance, incarnation), "prepare_instance/1", payload);
     }
     case "admit_instance":
       return draft(stepIds.admit(instance, effect.incarnation), "admit_instance/1", admitPayload(effect, seen, snapshot));

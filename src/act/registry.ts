@@ -6,6 +6,7 @@ import { cordonNode } from "./steps/cordon-node.ts";
 import { createInstance } from "./steps/create-instance.ts";
 import { deleteInstance } from "./steps/delete-instance.ts";
 import { drainInstance } from "./steps/drain-instance.ts";
+import { prepareInstance } from "./steps/prepare-instance.ts";
 import { protectPod } from "./steps/protect-pod.ts";
 import { uncordonNode } from "./steps/uncordon-node.ts";
 
@@ -20,6 +21,7 @@ export const STEP_KINDS: StepRegistry = registryOf([
   register(protectPod),
   register(cordonNode),
   register(uncordonNode),
+  register(prepareInstance),
   register(admitInstance),
   register(drainInstance),
   register(closeInstance),

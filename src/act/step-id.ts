@@ -10,6 +10,7 @@ export const stepIds = {
   cordon: (nodeUid: string, evidence: string) => `cordon/${nodeUid}/${evidence}`,
   /** The mark may be a further attempt; its `#` would read as one of this step. */
   uncordon: (nodeUid: string, cordonedBy: string) => `uncordon/${nodeUid}/${cordonedBy.replaceAll("#", ".")}`,
+  prepare: (instance: string, incarnation: number) => `prepare/${instance}/${incarnation}`,
   admit: (instance: string, incarnation: number) => `admit/${instance}/${incarnation}`,
   /** A deadline that comes nearer is news for the process: another step. */
   drain: (instance: string, incarnation: number, loss: string, deadline: number | null) =>

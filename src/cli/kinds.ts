@@ -45,8 +45,10 @@ const POOLS = defineKind<PoolView>({
     { head: "SERVING", cell: ({ serving }) => String(serving) },
     {
       head: "COMING",
-      cell: ({ phases }) => String(sum(phases, ["pending", "creating", "preparing", "validating", "standby", "admitted"])),
+      cell: ({ phases, standby }) =>
+        String(sum(phases, ["pending", "creating", "preparing", "validating", "standby", "admitted"]) - standby.ready),
     },
+    { head: "STANDBY", cell: ({ standby: { wanted, ready } }) => (wanted === 0 && ready === 0 ? "-" : `${ready}/${wanted}`) },
     { head: "LEAVING", cell: ({ phases }) => String(sum(phases, ["draining", "sealed", "retiring", "retired", "failed"])) },
     { head: "HELD", cell: ({ heldSteps }) => String(heldSteps) },
     { head: "WHY", cell: ({ reasons }) => dash(reasons.find(({ subject }) => subject === "")?.code ?? reasons[0]?.code) },
@@ -81,6 +83,7 @@ const INSTANCES = defineKind({
     { head: "NODE", cell: ({ node }) => dash(node) },
     { head: "WORK", cell: ({ requests, sessions }) => (requests === null ? "-" : `${requests} + ${sessions ?? 0}`) },
     { head: "REPLACES", cell: ({ replaces }) => dash(replaces) },
+    { head: "PURPOSE", wide: true, cell: ({ purpose }) => purpose },
     { head: "ADDRESS", wide: true, cell: ({ address }) => dash(address) },
     { head: "POD", wide: true, cell: ({ pod }) => dash(pod) },
     { head: "INCARNATION", wide: true, cell: ({ incarnation }) => String(incarnation) },

@@ -130,6 +130,7 @@ async function poolState(parts: ControlPlaneParts, entry: PoolEntry): Promise<Po
     owner: rows?.owner ?? null,
     generation: rows?.generation ?? ("0.0" as PoolRows["generation"]),
     serving: phases.serving ?? 0,
+    standby: rows?.instances.filter(({ phase, purpose }) => phase === "standby" && purpose === "standby").length ?? 0,
     phases,
     freeze: rows?.freeze ?? null,
     reasons: rows?.reasons ?? [],

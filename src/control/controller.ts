@@ -382,12 +382,14 @@ function isEffect(decision: Effect | Move): decision is Effect {
     case "create_instance":
     case "protect_pod":
     case "cordon_node":
+    case "prepare_instance":
     case "admit_instance":
     case "drain_instance":
     case "close_instance":
     case "delete_instance":
       return true;
     case "add_instance":
+    case "take_standby":
     case "record_evidence":
     case "move":
     case "renew_incarnation":

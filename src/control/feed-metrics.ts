@@ -24,9 +24,11 @@ function feed(metrics: Metrics, pool: string, change: Change, journal: Journal):
     case "count_loss":
       return metrics.countLoss(pool, change.loss, change.obligations, change.seal === "assumed");
     case "create_instance":
+    case "take_standby":
     case "update_instance":
     case "renew_incarnation":
     case "set_trust":
+    case "pass_writer":
     case "record_step":
     case "retry_step":
     case "set_reasons":

@@ -47,6 +47,8 @@ export class Journal {
         return entry("phase", change.instance.id, "pending");
       case "move_instance":
         return entry("phase", change.instance, change.to, change.from);
+      case "take_standby":
+        return entry("phase", change.instance, `takes over from ${change.replaces}`, "standby");
       case "renew_incarnation":
         return entry("phase", change.instance, "new_incarnation", String(change.after));
       case "record_step": {
@@ -65,6 +67,13 @@ export class Journal {
           open?.reason ?? null,
         );
       }
+      case "pass_writer":
+        return entry(
+          "writer",
+          change.to?.instance ?? `workload ${change.ordinal}`,
+          change.to === null ? `workload ${change.ordinal} fenced` : `writes for workload ${change.ordinal}`,
+          change.after,
+        );
       case "update_instance":
       case "set_trust":
       case "retry_step":

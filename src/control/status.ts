@@ -18,6 +18,8 @@ export interface PoolStatus {
   readonly desired: number;
   readonly serving: number;
   readonly candidates: number;
+  /** Warm and not taken. */
+  readonly standby: number;
   readonly draining: number;
   readonly condemned: number;
   readonly generation: string;
@@ -45,7 +47,9 @@ const HELD: readonly ReasonCode[] = [
 export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus {
   const count = (matches: (phase: string) => boolean) => snapshot.instances.filter(({ record }) => matches(record.phase)).length;
   const serving = count((phase) => phase === "serving");
-  const candidates = snapshot.instances.filter(({ record }) => isCandidate(record.phase)).length;
+  // A standby that is refilled moves nothing that serves.
+  const candidates = snapshot.instances.filter(({ record }) => isCandidate(record.phase) && record.purpose !== "standby").length;
+  const standby = snapshot.instances.filter(({ record }) => record.phase === "standby" && record.purpose === "standby").length;
   const draining = count((phase) => phase === "draining");
   const condemned = snapshot.instances.filter(({ evidence, record }) => evidence.length > 0 && record.phase === "serving").length;
   const { desired } = snapshot.spec.size;
@@ -67,6 +71,7 @@ export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus
     desired,
     serving,
     candidates,
+    standby,
     draining,
     condemned,
     generation: snapshot.generation,

@@ -3,9 +3,12 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import type { Loss, Phase, Seal, Trust } from "./phase.ts";
 
-export const PURPOSES = ["fill", "replace"] as const;
-/** Why it was made: to have as many as desired, or to take over from one that must go. */
+export const PURPOSES = ["fill", "replace", "standby"] as const;
+/** Why it was made: to have as many as desired, to take over from one that must go, or to be there for whoever must go next. */
 export type Purpose = (typeof PURPOSES)[number];
+
+/** A standby holds no place of its pool: it gets that of the one that it takes over from. */
+export const NO_ORDINAL = -1;
 
 /** Which process an instance is right now: (pod UID, container id, boot id) of its lead pod. */
 export interface Incarnation {
@@ -25,6 +28,7 @@ export interface InstanceRecord {
   readonly id: string;
   /** `namespace/name`. */
   readonly pool: string;
+  /** `NO_ORDINAL` of a standby. */
   readonly ordinal: number;
   readonly purpose: Purpose;
   /** The instance that this one takes over from. */

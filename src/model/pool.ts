@@ -65,6 +65,8 @@ export const poolSpecSchema = z
         max: size.max ?? Math.max(1, size.desired * 2),
       })),
     priority: z.enum(PRIORITIES).default("standard"),
+    /** Instances that are made, prepared and validated, and admitted only when one must be replaced; kept at this number. */
+    standby: z.strictObject({ count: z.int().min(0).max(10_000).default(0) }).prefault({}),
     blueprint: z.strictObject({ objects: z.array(blueprintObject).min(1).max(20) }),
     /** How an instance is spoken to. */
     service: z
@@ -185,7 +187,7 @@ export function routePolicyOf({ traffic, service, priority }: PoolSpec): RoutePo
   };
 }
 
-/** What all instances of a pool may occupy together: max + surge + draining. */
-export function capacityLimit({ size, disruption }: PoolSpec): number {
-  return size.max + disruption.surge + disruption.draining;
+/** What all instances of a pool may occupy together: max + surge + draining + standby. */
+export function capacityLimit({ size, disruption, standby }: PoolSpec): number {
+  return size.max + disruption.surge + disruption.draining + standby.count;
 }

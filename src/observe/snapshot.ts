@@ -212,7 +212,7 @@ function lossOf(
   renewal: Incarnation | null,
 ): InstanceSnapshot["lost"] {
   const { incarnation, phase } = record;
-  const hasProcess = phase === "validating" || phase === "admitted" || phase === "serving" || phase === "draining";
+  const hasProcess = phase === "validating" || phase === "standby" || phase === "admitted" || phase === "serving" || phase === "draining";
   if (!hasProcess || incarnation.number === 0 || renewal !== null || health.state === "passing") return null;
   // What is malformed counts as absent elsewhere; here absence would be a verdict, so it is none (D9).
   const isReadable = input.world.trouble() === undefined && isWellFormed(input.world, incarnation);

@@ -2,17 +2,19 @@
 import { occupiesCapacity } from "../model/phase.ts";
 import { capacityLimit } from "../model/pool.ts";
 import type { PoolSnapshot } from "./snapshot.ts";
-import { isCondemned, isHeld, isVoluntaryCandidate, servingOf } from "./view.ts";
+import { isCondemned, isHeld, isStandby, isVoluntaryCandidate, servingOf } from "./view.ts";
 
 export class Budget {
   #room: number;
+  #standbyRoom: number;
   #surge: number;
   #spare: number;
   #draining: number;
   #shortage: number;
 
-  private constructor(room: number, surge: number, spare: number, draining: number, shortage: number) {
+  private constructor(room: number, standbyRoom: number, surge: number, spare: number, draining: number, shortage: number) {
     this.#room = room;
+    this.#standbyRoom = standbyRoom;
     this.#surge = surge;
     this.#spare = spare;
     this.#draining = draining;
@@ -21,18 +23,29 @@ export class Budget {
 
   static of(pool: PoolSnapshot, desired: number): Budget {
     const { surge, draining } = pool.spec.disruption;
+    const occupied = pool.instances.filter(({ record }) => occupiesCapacity(record.phase));
+    const standby = occupied.filter(isStandby).length;
+    const room = capacityLimit(pool.spec) - occupied.length;
     return new Budget(
-      capacityLimit(pool.spec) - pool.instances.filter(({ record }) => occupiesCapacity(record.phase)).length,
+      // Standby counts against its own number; one that was taken counts against the others' and may fill that up.
+      Math.min(room, capacityLimit(pool.spec) - pool.spec.standby.count - (occupied.length - standby)),
+      Math.min(room, pool.spec.standby.count - standby),
       surge - pool.instances.filter((instance) => isVoluntaryCandidate(pool, instance)).length,
       servingOf(pool).length - desired,
       draining - pool.instances.filter(({ record }) => record.phase === "draining" && record.drainLoss === "voluntary").length,
-      desired - pool.instances.filter((instance) => isHeld(instance) && !isCondemned(instance)).length,
+      desired - pool.instances.filter((instance) => isHeld(instance) && !isStandby(instance) && !isCondemned(instance)).length,
     );
   }
 
   takeRoom(): boolean {
     if (this.#room <= 0) return false;
     this.#room -= 1;
+    return true;
+  }
+
+  takeStandbyRoom(): boolean {
+    if (this.#standbyRoom <= 0) return false;
+    this.#standbyRoom -= 1;
     return true;
   }
 

@@ -12,14 +12,25 @@ export const FIRST_BACKOFF_MS = 1_000;
 export const LONGEST_BACKOFF_MS = 60_000;
 /** Given up because it is no longer wanted: that says nothing against its place. */
 export const NOT_WANTED = "not_wanted";
+/** Of a standby that was made from a blueprint that the pool no longer has: neither does that. */
+export const OUTDATED = "outdated";
 
 export type CandidateGate = { readonly open: true } | { readonly open: false; readonly reason: Reason; readonly until: Instant };
 
 /** May another candidate be made that replaces `predecessor` (null: that fills a place nobody left)? */
 export function candidateGate(pool: PoolSnapshot, predecessor: string | null, now: Instant): CandidateGate {
+  return gateAfter(pool, ({ replaces, purpose }) => replaces === predecessor && purpose !== "standby", now);
+}
+
+/** May another standby be made? What fails there keeps nobody's replacement back. */
+export function standbyGate(pool: PoolSnapshot, now: Instant): CandidateGate {
+  return gateAfter(pool, ({ purpose }) => purpose === "standby", now);
+}
+
+function gateAfter(pool: PoolSnapshot, concerns: (failure: PoolSnapshot["failures"][number]) => boolean, now: Instant): CandidateGate {
   const { retries, per } = pool.spec.disruption.candidates;
   const recent = pool.failures
-    .filter(({ replaces, at, failure }) => replaces === predecessor && at > now - per && failure !== NOT_WANTED)
+    .filter((each) => concerns(each) && each.at > now - per && each.failure !== NOT_WANTED && each.failure !== OUTDATED)
     .map(({ at }) => at)
     .toSorted((a, b) => a - b);
   const last = recent.at(-1);

@@ -26,6 +26,8 @@ export type Effect =
       readonly evidence: string;
       readonly reason: Reason;
     }
+  /** Of a standby: what admission would have to wait for is done before. */
+  | { readonly kind: "prepare_instance"; readonly instance: string; readonly incarnation: number; readonly reason: Reason }
   | { readonly kind: "admit_instance"; readonly instance: string; readonly incarnation: number; readonly reason: Reason }
   /** Also for one that drains already, when its deadline became known since. */
   | {
@@ -46,6 +48,14 @@ export type Move =
       readonly ordinal: number;
       readonly purpose: Purpose;
       readonly replaces: string | null;
+      readonly reason: Reason;
+    }
+  /** A standby becomes the replacement of `replaces`, in its place. */
+  | {
+      readonly kind: "take_standby";
+      readonly instance: string;
+      readonly replaces: string;
+      readonly ordinal: number;
       readonly reason: Reason;
     }
   | { readonly kind: "record_evidence"; readonly evidence: EvidenceDraft; readonly reason: Reason }

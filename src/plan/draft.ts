@@ -3,6 +3,9 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { Decision, Effect, Hold, Move, Plan } from "./decision.ts";
 
+/** Reasons of one that is as it should be. */
+const WELL: readonly Reason["code"][] = ["serving", "standby_ready"];
+
 const BESIDE: readonly Decision["kind"][] = ["cordon_node", "protect_pod", "trust"];
 
 export class Draft {
@@ -29,12 +32,27 @@ export class Draft {
     return this.#decisions.some((decision) => "instance" in decision && decision.instance === instance && !BESIDE.includes(decision.kind));
   }
 
+  /** This plan gives a standby away. */
+  takesStandby(): boolean {
+    return this.#decisions.some(({ kind }) => kind === "take_standby");
+  }
+
+  /** This plan gives the candidate up. */
+  givesUp(instance: string): boolean {
+    return this.#decisions.some((decision) => decision.kind === "move" && decision.to === "failed" && decision.instance === instance);
+  }
+
+  /** How many that shall serve this plan makes. */
+  added(): number {
+    return this.#decisions.filter((decision) => decision.kind === "add_instance" && decision.purpose !== "standby").length;
+  }
+
   hasCordon(nodeUid: string): boolean {
     return this.#decisions.some((decision) => decision.kind === "cordon_node" && decision.node.uid === nodeUid);
   }
 
   isIdle(): boolean {
-    return this.#decisions.length === 0 && this.#holds.every((hold) => hold.reason.code === "serving");
+    return this.#decisions.length === 0 && this.#holds.every((hold) => WELL.includes(hold.reason.code));
   }
 
   finish(): Plan {

@@ -12,7 +12,8 @@ import { isLeaving, isRouted } from "../model/phase.ts";
 import { reason, type Reason } from "../model/reasons.ts";
 import type { Draft } from "./draft.ts";
 import type { GatewayState, InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
-import { deadlineOf, describeEvidence, gravestEvidence, idOf, openStep, servingOf, unsafety } from "./view.ts";
+import { refillReason } from "./standby.ts";
+import { deadlineOf, describeEvidence, gravestEvidence, idOf, isStandby, openStep, servingOf, unsafety } from "./view.ts";
 
 /** A node is often seen before its NodeClaim names it: that is convergence (D8), for so long. */
 const OWNER_KNOWN_WITHIN_MS = 10_000;
@@ -32,7 +33,7 @@ export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, no
     case "validating":
       return validate(pool, instance, now, draft);
     case "standby":
-      return;
+      return isStandby(instance) ? keepStandby(pool, instance, now, draft) : admitStandby(pool, instance, now, draft);
     case "admitted":
       return beginServing(pool, instance, draft);
     case "serving":
@@ -59,7 +60,9 @@ function create(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): v
   draft.decide({ kind: "create_instance", instance: idOf(instance), reason: whyCreated(pool, instance) });
 }
 
-function whyCreated(pool: PoolSnapshot, { record }: InstanceSnapshot): Reason {
+function whyCreated(pool: PoolSnapshot, instance: InstanceSnapshot): Reason {
+  const { record } = instance;
+  if (isStandby(instance)) return refillReason(pool, instance);
   const predecessor = pool.instances.find((other) => idOf(other) === record.replaces);
   if (!predecessor) return reason("below_desired", { serving: servingOf(pool).length, desired: pool.spec.size.desired });
   const why = isLeaving(predecessor.record.phase) ? "replace_lost" : "replace_condemned";
@@ -106,14 +109,41 @@ function validate(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, 
   if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft)) return;
   // Also while its admission is being tried: one that never answers must not stay a candidate for ever.
   if (failedByTime(pool, instance, instance.record.phaseSince, now, draft)) return;
-  if (openStep(pool, idOf(instance), "admit_instance")) return holdForStep(pool, instance, "admit_instance", draft);
+  letOn(pool, instance, isStandby(instance) ? "prepare_instance" : "admit_instance", draft);
+}
+
+/** A standby that was taken: from now on it is a candidate like any other, but warm. One that is not well is given up at once, and the next is tried. */
+function admitStandby(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft)) return;
+  if (instance.health.state === "failing") return fail(instance, "standby_unhealthy", draft);
+  if (failedByTime(pool, instance, instance.record.phaseSince, now, draft)) return;
+  letOn(pool, instance, "admit_instance", draft);
+}
+
+function letOn(pool: PoolSnapshot, instance: InstanceSnapshot, kind: "prepare_instance" | "admit_instance", draft: Draft): void {
+  if (openStep(pool, idOf(instance), kind)) return holdForStep(pool, instance, kind, draft);
   if (instance.health.state !== "passing") return draft.hold(idOf(instance), reason("waiting_for_health"));
+  const { number: incarnation } = instance.record.incarnation;
   draft.decide({
-    kind: "admit_instance",
+    kind,
     instance: idOf(instance),
-    incarnation: instance.record.incarnation.number,
-    reason: reason("validated"),
+    incarnation,
+    reason: reason(kind === "admit_instance" ? "validated" : "standby_prepare"),
   });
+}
+
+/** One that is not well is not taken; one that stays so counts as lost like any other, and is made anew. */
+function keepStandby(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  if (renewed(instance, draft)) return;
+  // What is found against its node becomes evidence, which keeps the next one away from there too.
+  const isFound = instance.pods.some(({ node, owned }) => owned && node !== null && node.findings.length > 0);
+  if (!isFound && failedOnUnsafeNode(pool, instance, now, draft)) return;
+  if (failedByAbsence(instance, now, draft)) return;
+  const { health } = instance;
+  if (health.state === "passing") return draft.hold(idOf(instance), reason("standby_ready"));
+  if (health.state === "unknown") return draft.hold(idOf(instance), reason("waiting_for_health"));
+  const limit = formatDuration(pool.spec.disruption.unreachableAfter);
+  draft.hold(idOf(instance), reason("standby_unhealthy", { code: health.code, limit }));
 }
 
 /** The first process of a new instance, or another one in the place of the one that was known. */

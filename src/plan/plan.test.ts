@@ -144,7 +144,7 @@ describe("a voluntary replacement", () => {
     const failed = instance("failed", { id: "orders-b", record: { purpose: "replace", replaces: "orders-a", failure: "x" } });
     const off = { disruption: { mode: "Off" } };
     expect(holds(planPool(poolOf(off, [old, failed]), NOON))).not.toContain("orders-a: mode_off");
-    const failures = [{ instance: "orders-b", at: at("11:59:00"), failure: "x", replaces: "orders-a" }];
+    const failures = [{ instance: "orders-b", at: at("11:59:00"), failure: "x", replaces: "orders-a", purpose: "replace" as const }];
     expect(brief(planPool(poolOf(off, [old], { failures }), NOON))).toEqual(["add #0 replace for orders-a"]);
   });
 
@@ -355,7 +355,7 @@ describe("a candidate", () => {
   });
 
   const failures = (times: readonly string[], replaces: string | null) => ({
-    failures: times.map((time) => ({ instance: "x", at: at(time), failure: "not_ready_in_time", replaces })),
+    failures: times.map((time) => ({ instance: "x", at: at(time), failure: "not_ready_in_time", replaces, purpose: "replace" as const })),
   });
 
   test("after a failure the next waits, longer each time; after too many it is held with its reason (D14, I18)", () => {

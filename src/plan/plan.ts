@@ -14,6 +14,7 @@ import { Draft } from "./draft.ts";
 import { planEvidence } from "./evidence.ts";
 import { planLifecycle } from "./lifecycle.ts";
 import { planSize } from "./size.ts";
+import { planStandby } from "./standby.ts";
 import { planTrust } from "./trust.ts";
 import type { PoolSnapshot } from "./snapshot.ts";
 import { compareText, idOf } from "./view.ts";
@@ -50,6 +51,7 @@ function planAll(pool: PoolSnapshot, now: Instant, draft: Draft): void {
   }
   planDisruption(pool, desired, budget, now, draft);
   planSize(pool, desired, budget, now, draft);
+  planStandby(pool, budget, now, draft);
   if (pool.brake)
     draft.hold(
       "",
@@ -77,7 +79,10 @@ function planFrozen(pool: PoolSnapshot, now: Instant, draft: Draft): Plan {
   // One whose predecessor is gone by now was promised to whoever needed it.
   const there = new Set(pool.instances.map(idOf));
   for (const { record } of pool.instances)
-    if (record.replaces !== null && (bound.has(record.replaces) || (!there.has(record.replaces) && isCandidate(record.phase))))
+    if (
+      record.replaces !== null &&
+      (bound.has(record.replaces) || (!there.has(record.replaces) && (isCandidate(record.phase) || record.phase === "standby")))
+    )
       bound.add(record.id);
   for (const decision of decisions) if (isAcceptedWhileFrozen(decision, bound)) draft.decide(decision);
   // The latest start of a drain with a deadline comes also while the pool is frozen.
@@ -95,6 +100,8 @@ function isAcceptedWhileFrozen(decision: Effect | Move, bound: ReadonlySet<strin
       return true;
     case "add_instance":
       return decision.replaces !== null && bound.has(decision.replaces);
+    case "take_standby":
+      return bound.has(decision.replaces);
     case "cordon_node":
     case "protect_pod":
       return false;

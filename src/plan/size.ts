@@ -9,6 +9,7 @@ import type { Budget } from "./budget.ts";
 import { candidateGate, NOT_WANTED } from "./candidates.ts";
 import { mayAct } from "./disruption.ts";
 import type { Draft } from "./draft.ts";
+import { standbyFor } from "./standby.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import {
   compareText,
@@ -19,13 +20,14 @@ import {
   isHeld,
   isRoutedNow,
   isServing,
+  isStandby,
   isSurge,
   openStep,
   servingOf,
 } from "./view.ts";
 
 export function planSize(pool: PoolSnapshot, desired: number, budget: Budget, now: Instant, draft: Draft): void {
-  const holders = pool.instances.filter((instance) => isHeld(instance) && !isSurge(pool, instance));
+  const holders = pool.instances.filter((instance) => isHeld(instance) && !isStandby(instance) && !isSurge(pool, instance));
   if (holders.length < desired) fill(pool, holders, desired, budget, now, draft);
   else if (holders.length > desired) shrink(pool, holders, desired, budget, draft);
 }
@@ -44,6 +46,7 @@ function fillPlace(pool: PoolSnapshot, ordinal: number, desired: number, budget:
   const predecessor = lostHolder(pool, ordinal);
   const gate = candidateGate(pool, predecessor ? idOf(predecessor) : null, now);
   if (!gate.open) return draft.hold(predecessor ? idOf(predecessor) : "", gate.reason, gate.until);
+  if (predecessor && standbyFor(pool, predecessor, draft)) return;
   if (!budget.takeRoom())
     return draft.hold("", reason("capacity_used", { occupied: pool.instances.length, allowed: capacityLimit(pool.spec) }));
   draft.decide({

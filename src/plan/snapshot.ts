@@ -4,7 +4,7 @@
 import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import type { Evidence } from "../model/evidence.ts";
-import type { InstanceRecord, Incarnation } from "../model/instance.ts";
+import type { InstanceRecord, Incarnation, Purpose } from "../model/instance.ts";
 import type { Loss } from "../model/phase.ts";
 import type { PoolSpec } from "../model/pool.ts";
 import type { StepRecord } from "../model/step.ts";
@@ -28,6 +28,7 @@ export interface PoolSnapshot {
     readonly at: Instant;
     readonly failure: string;
     readonly replaces: string | null;
+    readonly purpose: Purpose;
   }[];
   readonly reasons: readonly StandingReason[];
   readonly inventory: InventoryState;

@@ -14,6 +14,11 @@ export function isHeld(instance: InstanceSnapshot): boolean {
   return !isLeaving(instance.record.phase);
 }
 
+/** Kept for whoever must go next, or on its way to that: it serves nobody, holds no place of the pool and replaces none yet. */
+export function isStandby(instance: InstanceSnapshot): boolean {
+  return instance.record.purpose === "standby";
+}
+
 export function isServing(instance: InstanceSnapshot): boolean {
   return instance.record.phase === "serving";
 }
@@ -80,7 +85,8 @@ export function isSurge(pool: PoolSnapshot, instance: InstanceSnapshot): boolean
 
 /** A candidate of a voluntary replacement: what `surge` bounds. */
 export function isVoluntaryCandidate(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
-  if (instance.record.purpose !== "replace" || !isCandidate(instance.record.phase)) return false;
+  const { purpose, phase } = instance.record;
+  if (purpose !== "replace" || !(isCandidate(phase) || phase === "standby")) return false;
   const predecessor = pool.instances.find((other) => idOf(other) === instance.record.replaces);
   return predecessor !== undefined && lossOf(predecessor) === "voluntary";
 }

@@ -74,6 +74,8 @@ export interface PoolState {
   readonly owner: string | null;
   readonly generation: Epoch;
   readonly serving: number;
+  /** Warm and not taken. */
+  readonly standby: number;
   /** Of all that are not deleted. */
   readonly phases: Partial<Readonly<Record<Phase, number>>>;
   readonly freeze: Freeze | null;
@@ -169,7 +171,7 @@ export interface NoticeReceipt {
 
 export interface JournalEntry {
   readonly at: Instant;
-  readonly kind: "phase" | "evidence" | "step" | "notice" | "hold" | "freeze" | "cordon" | "pool" | "gateway";
+  readonly kind: "phase" | "evidence" | "step" | "notice" | "hold" | "freeze" | "cordon" | "pool" | "gateway" | "writer";
   readonly pool: string | null;
   /** An instance, a node, a step, a replica. */
   readonly subject: string;

@@ -55,6 +55,7 @@ export function renderPool(state: PoolState): PoolView {
     floor: document.spec.size.floor,
     max: document.spec.size.max,
     serving: state.serving,
+    standby: { wanted: document.spec.standby.count, ready: state.standby },
     phases: { ...state.phases },
     route: routeOf(document),
     provisioners: [...document.spec.disruption.provisioners],
@@ -195,6 +196,8 @@ function about(decision: Effect | Move): { subject: string; detail: string | nul
       return { subject: decision.instance, detail: `${decision.from} → ${decision.to}` };
     case "add_instance":
       return { subject: "", detail: decision.replaces === null ? null : `replaces ${decision.replaces}` };
+    case "take_standby":
+      return { subject: decision.instance, detail: `takes over from ${decision.replaces}` };
     case "record_evidence":
       return { subject: decision.evidence.instance, detail: `${decision.evidence.reason} (${decision.evidence.loss})` };
     case "trust":

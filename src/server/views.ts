@@ -28,6 +28,7 @@ export const poolView = z.object({
   floor: z.int(),
   max: z.int(),
   serving: z.int(),
+  standby: z.object({ wanted: z.int(), ready: z.int().meta({ description: "warm and not taken" }) }),
   phases: z.partialRecord(z.enum(PHASES), z.int()),
   route: z.string(),
   provisioners: z.array(z.string()),

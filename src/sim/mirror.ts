@@ -52,6 +52,12 @@ export class Mirror {
         instance.drainLoss = change.set?.drainLoss ?? instance.drainLoss;
         return;
       }
+      case "take_standby": {
+        const { instance, replaces, ordinal } = change;
+        const standby = this.instances.get(instance);
+        if (standby !== undefined) this.instances.set(instance, { ...standby, replaces, ordinal });
+        return;
+      }
       case "renew_incarnation": {
         const instance = this.instances.get(change.instance);
         if (instance !== undefined) instance.incarnation = change.after + 1;
@@ -64,6 +70,7 @@ export class Mirror {
         return;
       }
       case "set_trust":
+      case "pass_writer":
       case "record_step":
       case "end_step":
       case "retry_step":

@@ -362,6 +362,8 @@ function describeChange(change: Change): string | undefined {
       return `incarnation ${change.instance} ${change.after + 1} ${change.incarnation.podName ?? ""} ${change.incarnation.host ?? ""}`;
     case "set_trust":
       return `trust ${change.instance} ${change.to}`;
+    case "pass_writer":
+      return `writer of ${change.ordinal} after ${change.after} ${change.to?.instance ?? "nobody"}`;
     case "record_step":
       return `step ${change.step.id} recorded`;
     case "end_step":

@@ -2,7 +2,7 @@
 import { sql, type Kysely, type Selectable } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
 import { epoch, epochParts, type Epoch } from "../kernel/epoch.ts";
-import type { InstanceRecord, OwnedObject } from "../model/instance.ts";
+import type { InstanceRecord, OwnedObject, Purpose } from "../model/instance.ts";
 import { canonicalJson } from "./canonical-json.ts";
 import { storeConflict, type NewInstance } from "./port.ts";
 import { prepare } from "./prepared.ts";
@@ -18,6 +18,7 @@ export interface CandidateFailure {
   readonly at: Instant;
   readonly failure: string;
   readonly replaces: string | null;
+  readonly purpose: Purpose;
 }
 
 export class InstanceRepository {
@@ -36,6 +37,11 @@ export class InstanceRepository {
     return toInstanceRecord(row);
   }
 
+  async find(pool: string, id: string): Promise<InstanceRecord | undefined> {
+    const [row] = await this.#queries.find.rows(this.#db, { id });
+    return row === undefined || row.pool !== pool ? undefined : toInstanceRecord(row);
+  }
+
   async create(pool: string, draft: NewInstance, now: Instant): Promise<void> {
     const [known] = await this.#queries.find.rows(this.#db, { id: draft.id });
     if (known !== undefined) throw storeConflict(`instance ${draft.id} is there already`, known.pool, "an id that was never used");
@@ -49,13 +55,26 @@ export class InstanceRepository {
     await this.#queries.save.run(this.#db, { id: record.id, ...toInstanceState(record) });
   }
 
+  /** What is fixed at an instance's creation changes here alone; the caller has read the record in this transaction. */
+  async take(id: string, replaces: string, ordinal: number, now: Instant): Promise<void> {
+    await this.#queries.take.run(this.#db, { id, replaces, ordinal, now });
+  }
+
   async listLiving(pool: string): Promise<InstanceRecord[]> {
     return (await this.#queries.living.rows(this.#db, { pool })).map(toInstanceRecord);
   }
 
   async listFailures(pool: string): Promise<CandidateFailure[]> {
     const rows = await this.#queries.failures.rows(this.#db, { pool });
-    return rows.map((row) => ({ instance: row.id, at: row.failed_at ?? 0, failure: row.failure ?? "", replaces: row.replaces })).reverse();
+    return rows
+      .map((row) => ({
+        instance: row.id,
+        at: row.failed_at ?? 0,
+        failure: row.failure ?? "",
+        replaces: row.replaces,
+        purpose: row.purpose,
+      }))
+      .reverse();
   }
 
   async list(pool: string, limit: number): Promise<InstanceRecord[]> {
@@ -108,6 +127,12 @@ function queriesOf(db: Kysely<Schema>) {
         incarnation: 0,
         objects: "[]",
       }),
+    ),
+    take: prepare<Pick<InstanceTable, "id" | "ordinal"> & { replaces: string; now: number }>((p) =>
+      db
+        .updateTable("instances")
+        .set({ purpose: "replace", replaces: p.replaces, ordinal: p.ordinal, phase_since: p.now })
+        .where("id", "=", p.id),
     ),
     save: prepare<InstanceState & { id: string }>((p) =>
       db

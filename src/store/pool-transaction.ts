@@ -7,12 +7,14 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import { isRouted, mayMove, mayTrust, nextPhases, type Phase } from "../model/phase.ts";
+import type { WriterHolder } from "../model/writer.ts";
 import type { EvidenceRepository } from "./evidence.ts";
 import type { InstanceRepository } from "./instances.ts";
 import type { LossRepository } from "./losses.ts";
 import type { PoolRepository, PoolRow } from "./pools.ts";
 import { storeConflict, type Authority, type Change, type CommitResult, type InstanceFacts } from "./port.ts";
 import type { StepRepository } from "./steps.ts";
+import type { WorkloadRepository } from "./workloads.ts";
 
 export interface Repositories {
   readonly pools: PoolRepository;
@@ -20,6 +22,7 @@ export interface Repositories {
   readonly evidence: EvidenceRepository;
   readonly steps: StepRepository;
   readonly losses: LossRepository;
+  readonly workloads: WorkloadRepository;
 }
 
 type ChangeOf<K extends Change["kind"]> = Extract<Change, { kind: K }>;
@@ -66,12 +69,16 @@ class PoolTransaction {
         return instances.create(this.#authority.pool, change.instance, this.#now);
       case "move_instance":
         return this.#move(change);
+      case "take_standby":
+        return this.#take(change);
       case "update_instance":
         return this.#update(change);
       case "renew_incarnation":
         return this.#renew(change);
       case "set_trust":
         return this.#setTrust(change);
+      case "pass_writer":
+        return this.#passWriter(change);
       case "record_step":
         return steps.record(this.#authority, change.step, this.#now);
       case "end_step":
@@ -107,6 +114,12 @@ class PoolTransaction {
     });
   }
 
+  async #take({ instance, replaces, ordinal }: ChangeOf<"take_standby">): Promise<void> {
+    const { purpose } = await this.#getInPhase(instance, "standby");
+    if (purpose !== "standby") throw storeConflict(`standby ${instance} was taken already`, purpose, "standby");
+    await this.#repositories.instances.take(instance, replaces, ordinal, this.#now);
+  }
+
   async #update({ instance, phase, set }: ChangeOf<"update_instance">): Promise<void> {
     const record = await this.#getInPhase(instance, phase);
     const updated = { ...record, ...factsOf(record, set) };
@@ -134,7 +147,43 @@ class PoolTransaction {
         from,
         "ok to suspect or fenced, suspect to ok or fenced",
       );
+    // Where a workload has a writer, trust is what the gateways go by: a suspect one gets nothing new, what still comes from a fenced one is stale.
+    if (routeStateOf(record.phase) !== "out" && (await this.#hasWriter(record))) await this.#raiseGeneration();
     await this.#repositories.instances.save({ ...record, trust: to });
+  }
+
+  async #hasWriter({ ordinal }: InstanceRecord): Promise<boolean> {
+    return (await this.#repositories.workloads.find(this.#authority.pool, ordinal)) !== undefined;
+  }
+
+  /** The tombstone is part of what the gateways apply. */
+  async #passWriter({ ordinal, after, to }: ChangeOf<"pass_writer">): Promise<void> {
+    const { workloads, pools } = this.#repositories;
+    const { pool } = this.#authority;
+    if (to !== null) {
+      await this.#requireSuccessor(ordinal, to);
+      await this.#requireFormerIsOver(ordinal);
+    }
+    if (await workloads.pass({ pool, ordinal, after, to, era: await pools.era() })) await this.#raiseGeneration();
+  }
+
+  async #requireSuccessor(ordinal: number, { instance, incarnation, bootId }: WriterHolder): Promise<void> {
+    const record = await this.#get(instance);
+    requireIncarnation(record, incarnation);
+    if (record.ordinal !== ordinal) throw storeConflict(`instance ${instance} has another ordinal`, record.ordinal, String(ordinal));
+    if (record.incarnation.bootId !== bootId)
+      throw storeConflict(`instance ${instance} is another process`, record.incarnation.bootId, bootId);
+    if (!isRouted(record.phase) || record.trust !== "ok")
+      throw storeConflict(`instance ${instance} may not write`, `${record.phase}, ${record.trust}`, "admitted or serving, ok");
+  }
+
+  /** A lease leaves a process that may still write only by its fence. */
+  async #requireFormerIsOver(ordinal: number): Promise<void> {
+    const holder = (await this.#repositories.workloads.find(this.#authority.pool, ordinal))?.holder;
+    const record = holder && (await this.#repositories.instances.find(this.#authority.pool, holder.instance));
+    if (!record || record.incarnation.number !== holder.incarnation || record.trust === "fenced") return;
+    if (isRouted(record.phase) || record.phase === "draining")
+      throw storeConflict(`the writer ${holder.instance} is not over`, record.phase, "sealed, or fenced");
   }
 
   async #countLoss({ instance, loss, obligations, seal }: ChangeOf<"count_loss">): Promise<void> {

@@ -7,6 +7,7 @@
  * 3. A phase moves only along the table of `model/phase.ts`, and only from the phase that the caller saw (compare-and-set).
  * 4. A route's generation rises in the transaction that changes who may get traffic and until when, and in no other.
  * 5. A step is recorded before its effect and leaves `unknown` once; the same id with another payload is a conflict.
+ * 6. The epochs of a workload never fall and none is given twice, also after the pool was forgotten (I1, I2).
  *
  * One port call is one transaction and holds SQL only, so that the simulator can crash between calls and never inside one.
  */
@@ -18,6 +19,7 @@ import type { Incarnation, InstanceRecord, OwnedObject, Purpose } from "../model
 import type { Loss, Phase, Seal, Trust } from "../model/phase.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { StepDraft, StepRecord, StepState } from "../model/step.ts";
+import type { Workload, WriterHolder } from "../model/writer.ts";
 
 /** The right to act for a pool, as `claim` gave it. */
 export interface Authority {
@@ -37,6 +39,8 @@ export type Change =
       readonly to: Phase;
       readonly set?: InstanceFacts;
     }
+  /** A standby becomes the replacement of `replaces`, in its place; compare-and-set on phase and purpose `standby`. Its time in the phase begins anew. */
+  | { readonly kind: "take_standby"; readonly instance: string; readonly replaces: string; readonly ordinal: number }
   /** Facts without a move, while the phase is still `phase`. */
   | { readonly kind: "update_instance"; readonly instance: string; readonly phase: Phase; readonly set: InstanceFacts }
   /** A new process: its number is the former one plus one; trust is `ok` again. Conflict when another number is stored than `after`. */
@@ -54,6 +58,11 @@ export type Change =
   | { readonly kind: "retry_step"; readonly step: string; readonly notBefore: Instant; readonly error: string }
   /** Obligations that were lost or cut with an instance, by class of loss (D18); adds up. */
   | { readonly kind: "count_loss"; readonly instance: string; readonly loss: Loss; readonly obligations: number; readonly seal: Seal }
+  /**
+   * Hands the writer lease of (pool, ordinal) to this process, or, with null, fences whoever held it: `minAcceptedEpoch` rises above what was given so far.
+   * Compare-and-set on `writerEpoch`, `EPOCH_ZERO` before the first writer. `to` must be a process that takes traffic and is trusted, at this ordinal.
+   */
+  | { readonly kind: "pass_writer"; readonly ordinal: number; readonly after: Epoch; readonly to: WriterHolder | null }
   /** The reasons that hold now, replacing the former ones; written only when they differ. */
   | { readonly kind: "set_reasons"; readonly reasons: readonly StandingReason[] };
 
@@ -109,8 +118,19 @@ export interface PoolRows {
     readonly at: Instant;
     readonly failure: string;
     readonly replaces: string | null;
+    readonly purpose: Purpose;
   }[];
   readonly reasons: readonly StandingReason[];
+  /** All that ever had a writer, by ordinal. */
+  readonly workloads: readonly Workload[];
+}
+
+/** What a holder asks with: its own process, and the epoch that it believes to hold, null before it knows of one. */
+export interface LeaseRenewal {
+  readonly pool: string;
+  readonly instance: string;
+  readonly bootId: string;
+  readonly epoch: Epoch | null;
 }
 
 export interface Freeze {
@@ -156,6 +176,12 @@ export interface Store {
   /** Undefined when the pool was never claimed. */
   readPool(pool: string): Promise<PoolRows | undefined>;
   listPools(): Promise<readonly string[]>;
+
+  /**
+   * Counts a renewal of the lease that this very process holds, and answers the workload. Needs no authority: holder, boot id and epoch are compared in the
+   * same transaction. Errors: `lease_not_held` (conflict: it may still get it), `lease_fenced` (terminal: this process never will).
+   */
+  renewLease(renewal: LeaseRenewal): Promise<Workload>;
 
   /** Works under any epoch: freezing must be possible whoever owns the pool. `null` lifts it. */
   setFreeze(pool: string, freeze: Freeze | null): Promise<void>;

@@ -1,5 +1,6 @@
 /** The store's contract: instances, their phases, trust and incarnations, the route's generation. */
 import { expect } from "vitest";
+import { NO_ORDINAL } from "../../src/model/instance.ts";
 import { mayMove, mayTrust, PHASES, TRUSTS, type Phase } from "../../src/model/phase.ts";
 import type { Change } from "../../src/store/port.ts";
 import {
@@ -14,12 +15,34 @@ import {
   POOL,
   refused,
   walk,
+  WAYS,
   type StoreTest,
 } from "./store-fixtures.ts";
 
 const LEAD = { apiVersion: "v1", kind: "Pod", namespace: "shop", name: "orders-1", uid: "uid-1" };
 
 export function storeInstancesContract(it: StoreTest): void {
+  it("a standby is taken once: by compare-and-set on its phase and purpose, and its time in the phase begins anew", async (store) => {
+    const owner = await claimed(store);
+    const draft = { ordinal: NO_ORDINAL, purpose: "standby" } as const;
+    await store.commit(owner, [create("s-1", draft), ...walk("s-1", WAYS.standby), create("s-2", draft)], NOON);
+    const take = (instance: string, replaces: string): Change => ({ kind: "take_standby", instance, replaces, ordinal: 4 });
+
+    const { generation } = await store.commit(owner, [take("s-1", "i-0")], NOON + 5);
+
+    expect(await instanceOf(store, "s-1")).toMatchObject({
+      purpose: "replace",
+      replaces: "i-0",
+      ordinal: 4,
+      phase: "standby",
+      phaseSince: NOON + 5,
+    });
+    expect((await store.readPool(POOL))?.generation).toBe(generation);
+    await refused(store.commit(owner, [take("s-1", "i-9")], NOON + 6), "store_conflict");
+    await refused(store.commit(owner, [take("s-2", "i-0")], NOON + 6), "store_conflict");
+    expect(await instanceOf(store, "s-1")).toMatchObject({ replaces: "i-0" });
+  });
+
   it("a new instance is pending, unproven and whole", async (store) => {
     const owner = await claimed(store);
 
@@ -190,6 +213,7 @@ export function storeInstancesContract(it: StoreTest): void {
         at: NOON + index + 2,
         failure: `f-${index + 2}`,
         replaces: "i-x",
+        purpose: "fill",
       })),
     );
     expect(await instanceOf(store, "i-7")).toMatchObject({ phase: "failed", failure: "f-7", failedAt: NOON + 7 });

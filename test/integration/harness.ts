@@ -320,6 +320,9 @@ export interface PoolInput {
   readonly mode?: "Off" | "Observe" | "Act";
   readonly size?: Readonly<Record<string, unknown>>;
   readonly disruption?: Readonly<Record<string, unknown>>;
+  /** How many are kept warm. */
+  readonly standby?: number;
+  readonly priority?: "critical" | "standard" | "batch";
   /** Of the lead's pod. */
   readonly pod?: Readonly<Record<string, unknown>>;
   /** Beside the lead. */
@@ -327,7 +330,17 @@ export interface PoolInput {
 }
 
 export function ordersPool(input: PoolInput = {}): KubeObjectDraft {
-  const { name = "orders", namespace = "default", desired = 2, mode = "Act", size = {}, disruption = {}, pod = {}, objects = [] } = input;
+  const {
+    name = "orders",
+    namespace = "default",
+    desired = 2,
+    mode = "Act",
+    size = {},
+    disruption = {},
+    standby = 0,
+    pod = {},
+    objects = [],
+  } = input;
   return {
     apiVersion: "relevo.dev/v1alpha1",
     kind: "Pool",
@@ -336,6 +349,8 @@ export function ordersPool(input: PoolInput = {}): KubeObjectDraft {
       driver: "service",
       size: { desired, ...size },
       disruption: { mode, ...disruption },
+      ...(standby === 0 ? {} : { standby: { count: standby } }),
+      ...(input.priority === undefined ? {} : { priority: input.priority }),
       blueprint: { objects: [workload("$(relevo.instance)", pod), ...objects] },
     },
   };

@@ -190,6 +190,7 @@ export function aPool(overrides: Partial<PoolState> = {}): PoolState {
     owner: "controller-1",
     generation: epoch(0, 7),
     serving: 4,
+    standby: 0,
     phases: { serving: 4 },
     freeze: null,
     reasons: [{ subject: "", reason: reason("nothing_to_do"), since: NOON }],
