@@ -25,6 +25,7 @@ function states(...instances: readonly InstanceSnapshot[]): readonly string[] {
     openSteps: [],
     failures: [],
     reasons: [],
+    workloads: [],
   };
   return membershipOf(document, rows).members.map(({ instance: id, state }) => `${id} ${state}`);
 }

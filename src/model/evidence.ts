@@ -19,6 +19,7 @@ export const EVIDENCE_REASONS = {
   pod_lost: "forced",
   process_unreachable: "forced",
   machine_taken: "forced",
+  lease_expired: "forced",
 } as const satisfies Readonly<Record<string, Loss>>;
 export type EvidenceReason = keyof typeof EVIDENCE_REASONS;
 

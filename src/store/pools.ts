@@ -44,7 +44,7 @@ export class PoolRepository {
   }
 
   async claim(pool: string, owner: string, now: Instant): Promise<Epoch> {
-    const era = await this.#era();
+    const era = await this.era();
     await this.#queries.insert.run(this.#db, { pool, era });
     await this.#queries.claim.run(this.#db, { pool, owner, now, era });
     const [row] = await this.#queries.find.rows(this.#db, { pool });
@@ -58,13 +58,13 @@ export class PoolRepository {
   }
 
   async freeze(pool: string, freeze: Freeze | null): Promise<void> {
-    await this.#queries.insert.run(this.#db, { pool, era: await this.#era() });
+    await this.#queries.insert.run(this.#db, { pool, era: await this.era() });
     await this.#queries.freeze.run(this.#db, { pool, until: freeze?.until ?? null, why: freeze?.why ?? null, by: freeze?.by ?? null });
   }
 
   /** The generation after this one, in the store's era. */
   async nextGeneration(pool: string): Promise<Epoch> {
-    const [row] = await this.#queries.raiseGeneration.rows(this.#db, { pool, era: await this.#era() });
+    const [row] = await this.#queries.raiseGeneration.rows(this.#db, { pool, era: await this.era() });
     if (row === undefined) throw new Error(`pool ${pool} is gone in the transaction that read it`);
     return epoch(row.generation_era, row.generation_counter);
   }
@@ -80,7 +80,8 @@ export class PoolRepository {
     return (await this.#queries.list.rows(this.#db, {})).map((row) => row.pool);
   }
 
-  async #era(): Promise<number> {
+  /** Of the store; rises only when a store that was rewound is recovered. */
+  async era(): Promise<number> {
     const [row] = await this.#queries.era.rows(this.#db, {});
     return Number(row?.value);
   }

@@ -19,6 +19,7 @@ export interface Schema {
   loss_totals: LossTotalTable;
   notices: NoticeTable;
   gateways: GatewayTable;
+  workloads: WorkloadTable;
 }
 
 export interface MetaTable {
@@ -158,4 +159,19 @@ export interface NoticeTable {
 export interface GatewayTable {
   replica: string;
   registered_at: number;
+}
+
+/** One row per (pool, ordinal) that ever had a writer; never deleted. */
+export interface WorkloadTable {
+  pool: string;
+  ordinal: number;
+  writer_era: number;
+  writer_counter: number;
+  min_era: number;
+  min_counter: number;
+  /** The instance; null while nobody may write, and with it `incarnation` and `boot_id`. */
+  holder: string | null;
+  incarnation: number | null;
+  boot_id: string | null;
+  renewals: number;
 }

@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { claimed, create, DAY, NOON, notice, picture, POOL, recordStep, refused } from "../../test/contracts/store-fixtures.ts";
-import { initial } from "./migrations/0001-initial.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
 import { openSqliteFile } from "./sqlite-file.ts";
 import { openStore } from "./store.ts";
+
+const NEWEST = MIGRATIONS.length;
 
 let folder = "";
 let path = "";
@@ -139,28 +141,28 @@ test("a path that cannot be opened is unavailable", async () => {
 });
 
 test("a store of a newer version is refused and left as it is", async () => {
-  const next = { number: 2, statements: ["CREATE TABLE later (x TEXT) STRICT"] };
-  openSqliteFile({ path, migrations: [initial, next] }).close();
+  const next = { number: NEWEST + 1, statements: ["CREATE TABLE later (x TEXT) STRICT"] };
+  openSqliteFile({ path, migrations: [...MIGRATIONS, next] }).close();
   const before = readFileSync(path);
 
   await expect(openStore({ path })).rejects.toMatchObject({
     name: "RelevoError",
     code: "store_from_newer_version",
-    found: 2,
-    allowed: "schema 0 to 1",
+    found: NEWEST + 1,
+    allowed: `schema 0 to ${NEWEST}`,
   });
   expect(readFileSync(path).equals(before)).toBe(true);
-  openSqliteFile({ path, migrations: [initial, next] }).close();
+  openSqliteFile({ path, migrations: [...MIGRATIONS, next] }).close();
 });
 
 test("a migration is applied once, as a whole, to a store that is there", async () => {
   await fill();
-  const broken = { number: 2, statements: ["CREATE TABLE later (x TEXT) STRICT", "CREATE TABLE later (x TEXT) STRICT"] };
-  expect(() => openSqliteFile({ path, migrations: [initial, broken] })).toThrow("already exists");
+  const broken = { number: NEWEST + 1, statements: ["CREATE TABLE later (x TEXT) STRICT", "CREATE TABLE later (x TEXT) STRICT"] };
+  expect(() => openSqliteFile({ path, migrations: [...MIGRATIONS, broken] })).toThrow("already exists");
 
-  const next = { number: 2, statements: ["CREATE TABLE later (x TEXT) STRICT"] };
-  for (let start = 0; start < 2; start++) openSqliteFile({ path, migrations: [initial, next] }).close();
-  const { database, close } = openSqliteFile({ path, migrations: [initial, next] });
+  const next = { number: NEWEST + 1, statements: ["CREATE TABLE later (x TEXT) STRICT"] };
+  for (let start = 0; start < 2; start++) openSqliteFile({ path, migrations: [...MIGRATIONS, next] }).close();
+  const { database, close } = openSqliteFile({ path, migrations: [...MIGRATIONS, next] });
   expect(database.prepare("SELECT count(*) AS instances FROM instances").get()).toEqual({ instances: 300 });
   close();
 });

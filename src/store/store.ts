@@ -5,6 +5,7 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Evidence } from "../model/evidence.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import type { StepRecord } from "../model/step.ts";
+import type { Workload } from "../model/writer.ts";
 import { Collection } from "./collection.ts";
 import { EvidenceRepository } from "./evidence.ts";
 import { GatewayRepository } from "./gateways.ts";
@@ -20,6 +21,7 @@ import type {
   CommitResult,
   Freeze,
   GatewayReplicaRecord,
+  LeaseRenewal,
   LossCounts,
   NoticeRecord,
   PoolRows,
@@ -30,6 +32,7 @@ import type { Schema } from "./schema.ts";
 import { SqliteKysely } from "./sqlite-dialect.ts";
 import { IN_MEMORY, openSqliteFile, type SqliteFile, type SqliteFileOptions } from "./sqlite-file.ts";
 import { StepRepository } from "./steps.ts";
+import { WorkloadRepository } from "./workloads.ts";
 
 /** Taken at import: a simulator may forbid the global later. */
 const nextTurn = setImmediate;
@@ -68,6 +71,7 @@ class SqliteStore implements Store {
       evidence: new EvidenceRepository(db),
       steps: new StepRepository(db),
       losses: new LossRepository(db),
+      workloads: new WorkloadRepository(db),
     };
     this.#notices = new NoticeRepository(db);
     this.#gateways = new GatewayRepository(db);
@@ -82,6 +86,7 @@ class SqliteStore implements Store {
     return this.#turns.write(async () => {
       await this.#repositories.pools.authorise(authority);
       await this.#collection.forget(authority.pool);
+      await this.#repositories.workloads.fenceAll(authority.pool, await this.#repositories.pools.era());
       await this.#repositories.pools.forget(authority.pool);
     });
   }
@@ -91,7 +96,7 @@ class SqliteStore implements Store {
   }
 
   readPool(pool: string): Promise<PoolRows | undefined> {
-    const { pools, instances, evidence, steps } = this.#repositories;
+    const { pools, instances, evidence, steps, workloads } = this.#repositories;
     return this.#turns.read(async () => {
       const row = await pools.find(pool);
       if (row === undefined || !row.claimed) return undefined;
@@ -106,12 +111,18 @@ class SqliteStore implements Store {
         openSteps: await steps.listOpen(pool),
         failures: await instances.listFailures(pool),
         reasons: JSON.parse(row.reasons) as StandingReason[],
+        workloads: await workloads.list(pool),
       };
     });
   }
 
   listPools(): Promise<readonly string[]> {
     return this.#turns.read(() => this.#repositories.pools.list());
+  }
+
+  renewLease(renewal: LeaseRenewal): Promise<Workload> {
+    const { instances, workloads } = this.#repositories;
+    return this.#turns.write(async () => workloads.renew(renewal, await instances.find(renewal.pool, renewal.instance)));
   }
 
   setFreeze(pool: string, freeze: Freeze | null): Promise<void> {

@@ -4,6 +4,7 @@ import type { Store } from "../../src/store/port.ts";
 import { storeHistoryContract } from "./store-history.ts";
 import { storeInstancesContract } from "./store-instances.ts";
 import { storeJournalContract } from "./store-journal.ts";
+import { storeWorkloadsContract } from "./store-workloads.ts";
 import {
   claimed,
   create,
@@ -35,6 +36,7 @@ export function storeContract(name: string, open: () => Promise<Store>): void {
     describe("authority", () => authority(it));
     describe("commit", () => commit(it));
     describe("instances", () => storeInstancesContract(it));
+    describe("writer leases", () => storeWorkloadsContract(it));
     describe("journal and evidence", () => storeJournalContract(it));
     describe("notices, gateways, what is forgotten", () => storeHistoryContract(it));
   });
@@ -59,6 +61,7 @@ function authority(it: StoreTest): void {
       openSteps: [],
       failures: [],
       reasons: [],
+      workloads: [],
     });
   });
 

@@ -1,5 +1,6 @@
 import { initial } from "./0001-initial.ts";
+import { workloads } from "./0002-workloads.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their numbers. */
-export const MIGRATIONS: readonly Migration[] = [initial];
+export const MIGRATIONS: readonly Migration[] = [initial, workloads];

@@ -1,0 +1,29 @@
+/** Who may write for each workload, that is for each (pool, ordinal). A row is never deleted: an epoch that was given once is never given again. */
+import type { Migration } from "./migration.ts";
+
+export const workloads: Migration = {
+  number: 2,
+  statements: [
+    `CREATE TABLE workloads (
+      pool TEXT NOT NULL,
+      ordinal INTEGER NOT NULL,
+      writer_era INTEGER NOT NULL,
+      writer_counter INTEGER NOT NULL,
+      min_era INTEGER NOT NULL,
+      min_counter INTEGER NOT NULL,
+      holder TEXT,
+      incarnation INTEGER,
+      boot_id TEXT,
+      renewals INTEGER NOT NULL,
+      PRIMARY KEY (pool, ordinal),
+      CHECK ((holder IS NULL) = (boot_id IS NULL) AND (holder IS NULL) = (incarnation IS NULL))
+    ) STRICT, WITHOUT ROWID`,
+    // I2 holds even against a fault of ours.
+    `CREATE TRIGGER workloads_never_fall BEFORE UPDATE ON workloads
+      WHEN (NEW.min_era, NEW.min_counter) < (OLD.min_era, OLD.min_counter)
+        OR (NEW.writer_era, NEW.writer_counter) < (OLD.writer_era, OLD.writer_counter)
+      BEGIN SELECT RAISE(ABORT, 'a writer epoch never falls'); END`,
+    `CREATE TRIGGER workloads_never_go BEFORE DELETE ON workloads
+      BEGIN SELECT RAISE(ABORT, 'a tombstone is kept for ever'); END`,
+  ],
+};
