@@ -27,7 +27,7 @@ export type SupplyKind = (typeof SUPPLY_KINDS)[number];
 
 /** Places of one kind at one spot. */
 export interface Supply {
-  /** `site/zone/type`, and for standby the pool. */
+  /** `site/zone/type`, and for standby the pool; unique. */
   readonly id: string;
   readonly site: string;
   readonly provider: string;
@@ -40,23 +40,39 @@ export interface Supply {
   readonly latencyMs: number;
   /** Places that nobody holds or has reserved. */
   readonly free: number;
+  /** What `free` ends at: what was agreed with the provider, or what is there. Absent: what is there. */
+  readonly boundBy?: "quota" | "capacity";
   /** From the decision to a process that can take state: 0 for standby, node start + boot for on demand. */
   readonly readyInMs: number;
   /** Capacity health: 0 is well, 1 is dying; see `heat.ts`. */
   readonly heat: number;
   /** Its health check: nothing is shifted to a place that fails it (S4). */
   readonly passing: boolean;
-  /** Of a batch pool's standby, whose room a critical one may take. */
-  readonly preemptible: { readonly priority: Priority; readonly count: number } | null;
-  /** What the spot absorbs, tokens a second and at once; learned, see `bucket.ts`. */
-  readonly absorption: { readonly site: string; readonly perSecond: number; readonly burst: number; readonly tokens: number };
+  /**
+   * Of a standby of lower priority: how many of `free` may make room for a higher one of any pool. What comes into the room boots there, on a node that runs:
+   * `readyInMs`, as on demand without the node's start (absent: `readyInMs` of the supply).
+   */
+  readonly preemptible: { readonly priority: Priority; readonly count: number; readonly readyInMs?: number } | null;
+  /** What the site absorbs, tokens a second and at once; learned, see `bucket.ts`. The same for all supplies of a site. */
+  readonly absorption: Absorption;
 }
 
-/** A place that was given and is not used yet; it ends at `until`. */
+export interface Absorption {
+  readonly site: string;
+  readonly perSecond: number;
+  readonly burst: number;
+  /** What is in the bucket now. */
+  readonly tokens: number;
+}
+
+/** A place that was given and is not used yet; it ends at `until`. Neither it nor its token is in `free` and `tokens` any more. */
 export interface Reservation {
   readonly evacuee: string;
   readonly supply: string;
   readonly until: Instant;
+  /** As the grant said; absent: what was promised is reckoned anew, from now. */
+  readonly servingAt?: Instant;
+  readonly preempts?: Priority | null;
 }
 
 export interface EvacuationInput {
@@ -66,29 +82,56 @@ export interface EvacuationInput {
   readonly reservations: readonly Reservation[];
 }
 
+/** Where and when one is to be moved. */
+export interface Placement {
+  readonly supply: string;
+  readonly startAt: Instant;
+  readonly servingAt: Instant;
+  /** The place is farther than its limit: only because nothing nearer had supply (S5). */
+  readonly breach: boolean;
+  /** The room that a standby of lower priority must give up. */
+  readonly preempts: Priority | null;
+}
+
 /** What one evacuee gets. Every evacuee has exactly one. */
 export type Grant =
   /** Go now: the reservation is made. */
-  | {
-      readonly kind: "go";
-      readonly evacuee: string;
-      readonly supply: string;
-      readonly servingAt: Instant;
-      /** The place is farther than its limit: only because nothing nearer had supply (S5). */
-      readonly breach: boolean;
-      /** The room that a standby of lower priority must give up. */
-      readonly preempts: Priority | null;
-      readonly reservedUntil: Instant;
-    }
+  | ({ readonly kind: "go"; readonly evacuee: string; readonly reservedUntil: Instant } & Omit<Placement, "startAt">)
   /** Its turn comes: paced by what the supply absorbs, after those that are more urgent. */
-  | { readonly kind: "wait"; readonly evacuee: string; readonly supply: string; readonly startAt: Instant; readonly servingAt: Instant }
-  /** It cannot be saved in time, said early (S12): why. It still gets a place when one is left over, late. */
-  | { readonly kind: "unsavable"; readonly evacuee: string; readonly why: "supply" | "time" | "quota"; readonly missing: string };
+  | ({ readonly kind: "wait"; readonly evacuee: string } & Placement)
+  /**
+   * It cannot be saved in time, said early (S12): why. `late` is the place that is left over for it, after those of its class that can be saved and before
+   * the lower classes; when that starts now, it is reserved until `reservedUntil`.
+   */
+  | {
+      readonly kind: "unsavable";
+      readonly evacuee: string;
+      readonly why: UnsavableReason;
+      readonly missing: string;
+      readonly late: Placement | null;
+      readonly reservedUntil: Instant | null;
+    };
+
+export type UnsavableReason = "supply" | "time" | "quota";
 
 export interface EvacuationPlan {
+  /** In the order of their turns, not that of the input. */
   readonly grants: readonly Grant[];
-  /** How many the schedule will have serving within `within` ms of their own notice, and in all before their deadline. */
-  readonly prediction: { readonly withinMs: number; readonly within: number; readonly beforeDeadline: number; readonly of: number };
+  readonly prediction: Prediction;
   /** When time alone changes the answer; null when only an event can. */
   readonly nextLookAt: Instant | null;
+}
+
+/** How many the schedule will have serving within `withinMs` of their own notice, and in all before their deadline. */
+export interface Prediction {
+  readonly withinMs: number;
+  readonly within: number;
+  readonly beforeDeadline: number;
+  readonly of: number;
+  /** Places beyond their evacuee's latency limit. */
+  readonly breaches: number;
+  /** Whether 98 % within `withinMs` can still be had. */
+  readonly attainable: boolean;
+  /** What holds it back, as a sentence, when it cannot. */
+  readonly bottleneck: string | null;
 }

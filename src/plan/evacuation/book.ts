@@ -1,0 +1,108 @@
+/** The places that are left while the schedule is made, and who may have which. Never gives more than there is (I12). */
+import type { Instant } from "../../kernel/clock.ts";
+import { PRIORITIES, type Priority } from "../../model/membership.ts";
+import { compareText } from "../view.ts";
+import { Lane } from "./lane.ts";
+import type { Evacuee, Supply } from "./types.ts";
+
+/** From here on a spot loses more than it keeps: it is taken only when nothing cooler is left. */
+export const HOT = 0.5;
+/** Of two that would serve within the same second the nearer is taken: nobody notices the difference. */
+export const SAME_TIME_MS = 1_000;
+
+export interface Place {
+  readonly supply: Supply;
+  readonly lane: Lane;
+  /** Places, and how many of them may be taken by preemption. */
+  free: number;
+  preemptible: number;
+  /** Lower classes start here no earlier: a higher one waits for a place until then and could have had this one (I13). */
+  floor: Instant;
+}
+
+/** One way to be served: a supply, as it is to evacuees of one group. */
+export interface Option {
+  readonly place: Place;
+  readonly breach: boolean;
+  readonly preempts: Priority | null;
+  readonly readyInMs: number;
+  /** What is worse whatever the time: farther than the limit, then hot, then by preemption. Lower is better. */
+  readonly tier: number;
+}
+
+export class Book {
+  readonly places: readonly Place[];
+  readonly lanes: readonly Lane[];
+  readonly #options = new Map<string, readonly Option[]>();
+
+  constructor(supplies: readonly Supply[], now: Instant) {
+    const inOrder = supplies.toSorted((a, b) => compareText(a.id, b.id));
+    const lanes = new Map<string, Lane>();
+    for (const { absorption } of inOrder) if (!lanes.has(absorption.site)) lanes.set(absorption.site, new Lane(absorption, now));
+    this.lanes = [...lanes.values()];
+    this.places = inOrder.flatMap((supply) => {
+      const lane = lanes.get(supply.absorption.site);
+      const free = Math.max(0, Math.floor(supply.free));
+      const preemptible = Math.min(free, Math.max(0, Math.floor(supply.preemptible?.count ?? 0)));
+      return lane ? [{ supply, lane, free, preemptible, floor: now }] : [];
+    });
+  }
+
+  /** All that may serve one, in the order in which equals are taken. Shared by all of its pool, class and limit. */
+  optionsOf(evacuee: Evacuee): readonly Option[] {
+    const key = groupOf(evacuee);
+    const known = this.#options.get(key);
+    if (known) return known;
+    const options = this.places
+      .flatMap((place) => optionOf(place, evacuee) ?? [])
+      .toSorted(
+        (a, b) =>
+          a.tier - b.tier ||
+          Number(a.place.supply.kind === "on_demand") - Number(b.place.supply.kind === "on_demand") ||
+          a.place.supply.latencyMs - b.place.supply.latencyMs ||
+          compareText(a.place.supply.id, b.place.supply.id),
+      );
+    this.#options.set(key, options);
+    return options;
+  }
+
+  take(option: Option): void {
+    option.place.free -= 1;
+    if (option.preempts !== null) option.place.preemptible -= 1;
+    else option.place.preemptible = Math.min(option.place.preemptible, option.place.free);
+  }
+
+  release(option: Option): void {
+    option.place.free += 1;
+    if (option.preempts !== null) option.place.preemptible += 1;
+  }
+}
+
+export function groupOf({ pool, priority, latencyLimitMs }: Evacuee): string {
+  return `${pool} ${priority} ${latencyLimitMs}`;
+}
+
+export function isLeft({ place, preempts }: Option): boolean {
+  return preempts === null ? place.free > 0 : place.preemptible > 0;
+}
+
+/** How many could be had if nobody else wanted any. */
+export function rankOf(priority: Priority): number {
+  return PRIORITIES.indexOf(priority);
+}
+
+function optionOf(place: Place, { pool, priority, latencyLimitMs }: Evacuee): Option | undefined {
+  const { supply } = place;
+  if (!supply.passing) return undefined;
+  const isOwn = supply.pool === null || supply.pool === pool;
+  const room = supply.preemptible;
+  if (!isOwn && (room === null || rankOf(room.priority) <= rankOf(priority))) return undefined;
+  const breach = supply.latencyMs > latencyLimitMs;
+  return {
+    place,
+    breach,
+    preempts: isOwn || room === null ? null : room.priority,
+    readyInMs: isOwn ? supply.readyInMs : (room?.readyInMs ?? supply.readyInMs),
+    tier: (breach ? 4 : 0) + (supply.heat >= HOT ? 2 : 0) + (isOwn ? 0 : 1),
+  };
+}
