@@ -12,6 +12,7 @@ export interface ClientOptions {
 }
 
 const SESSION_TTL_MS = 10_000;
+const FOR_EVER_MS = 24 * 3_600_000;
 const BETWEEN_MS = [40, 400] as const;
 
 export class Client {
@@ -30,6 +31,16 @@ export class Client {
   /** Sends nothing new; what is open goes on to its end. */
   stop(): void {
     this.#isStopped = true;
+  }
+
+  /** A stream that never ends by itself: whoever holds it waits for ever. */
+  holdForEver(): void {
+    const { random, replicas, route } = this.#options;
+    const replica = pick(random, replicas());
+    if (replica === undefined) return;
+    this.counts.sent += 1;
+    const done = (outcome: RequestOutcome): void => void (this.counts[outcome] += 1);
+    replica.ask({ route, durationMs: FOR_EVER_MS, isIdempotent: false, streams: true, done });
   }
 
   #next(): void {

@@ -55,11 +55,30 @@ interface Running {
   readonly kube: BreakableKube;
 }
 
+/** One that is no longer the one that others reach: until it is let go on, and until its supervisor ends it. */
+export interface FormerController {
+  resume(): void;
+  end(): void;
+}
+
+/** A controller as a gateway replica reaches it; the same one as long as the stream lasts. */
+export interface Reach {
+  call<T>(work: (controlPlane: ControlPlane) => Promise<T>): Promise<T>;
+  onDeath(listener: () => void): () => void;
+}
+
 const RESTART_MS = 500;
+/** A caller gives up then; what it sent may still be taken by one that stood still. */
+const CALL_TIMEOUT_MS = 5_000;
 
 export class Controllers {
   readonly #options: ControllersOptions;
+  /** The one that its address leads to. */
   #running: Running | undefined;
+  /** Others that run or stand still: deposed, or about to be. */
+  readonly #others = new Set<Running>();
+  /** How far the wall clock of the machine is off, for whichever process runs there. */
+  #skewMs = 0;
   #count = 0;
   #downMs = RESTART_MS;
 
@@ -71,6 +90,7 @@ export class Controllers {
     const { seed, clock, log, compose, spotLeadMs, api, find, store, driver } = this.#options;
     const name = `controller-${++this.#count}`;
     const process = new SimulatedProcess(name);
+    process.skewMs = this.#skewMs;
     const ports = { ...this.#options, process, random: seededRandom(seed, `${name} wire`) };
     const kube = simulatedKube(api, find, ports);
     const random = seededRandom(seed, name);
@@ -85,10 +105,12 @@ export class Controllers {
       metrics: createMetrics(),
       spotLeadMs,
     });
-    this.#running = { process, composed, kube };
+    const running = { process, composed, kube };
+    this.#running = running;
     log.add(`${name} starts`);
     process.onDeath(() => {
       log.add(`${name} dies`);
+      if (this.#others.delete(running)) return;
       this.#running = undefined;
       clock.after(this.#downMs, () => this.start());
       this.#downMs = RESTART_MS;
@@ -110,39 +132,96 @@ export class Controllers {
     this.#running?.process.crashAfter(Number.POSITIVE_INFINITY, "before");
   }
 
+  /** The only one, and going. */
   get isUp(): boolean {
-    return this.#running !== undefined;
+    return this.#running !== undefined && !this.#running.process.isPaused && this.#others.size === 0;
   }
 
-  get kube(): BreakableKube | undefined {
-    return this.#running?.kube;
+  kubes(): readonly BreakableKube[] {
+    return [...this.#others, ...(this.#running === undefined ? [] : [this.#running])].map(({ kube }) => kube);
   }
 
-  /** A call over the wire: rejects when nobody is there, or when who is there dies before it answers. */
+  /** Lets it stand still, as after SIGSTOP; returns what lets it go on. */
+  pause(): (() => void) | undefined {
+    const process = this.#running?.process;
+    if (process === undefined || process.isPaused) return undefined;
+    this.#options.log.add(`${process.name} stands still`);
+    process.pause();
+    return () => this.#resume(process);
+  }
+
+  /** Another one begins, and is the one that is reached from now on. */
+  another({ pauseFirst }: { readonly pauseFirst: boolean }): FormerController | undefined {
+    const first = this.#running;
+    if (first === undefined || this.#others.size > 0) return undefined;
+    if (pauseFirst) this.pause();
+    this.#others.add(first);
+    this.start();
+    return { resume: () => this.#resume(first.process), end: () => first.process.kill() };
+  }
+
+  /** The newest one ends, and the one before it is reached again. */
+  stepBack(): void {
+    const newest = this.#running;
+    const [first] = this.#others;
+    if (newest === undefined || first === undefined) return;
+    this.#others.delete(first);
+    this.#others.add(newest);
+    this.#running = first;
+    newest.process.kill();
+  }
+
+  /** The wall clock of the machine is set. */
+  skew(byMs: number): void {
+    this.#skewMs += byMs;
+    for (const { process } of [...this.#others, ...(this.#running === undefined ? [] : [this.#running])]) process.skewMs += byMs;
+  }
+
+  /** Whoever is there now; undefined when nobody is. */
+  reach(): Reach | undefined {
+    const running = this.#running;
+    if (running === undefined) return undefined;
+    return {
+      call: (work) => this.#callTo(running, work),
+      onDeath: (listener) => running.process.onDeath(listener),
+    };
+  }
+
+  /** A call over the wire: rejects when nobody is there, or does not answer in time, or dies before it answers. */
   async call<T>(work: (controlPlane: ControlPlane) => Promise<T>): Promise<T> {
     const running = this.#running;
     if (running === undefined) throw refused();
+    return this.#callTo(running, work);
+  }
+
+  #callTo<T>({ process, composed }: Running, work: (controlPlane: ControlPlane) => Promise<T>): Promise<T> {
+    if (!process.isAlive) return Promise.reject(refused());
     return new Promise<T>((resolve, reject) => {
-      const forget = running.process.onDeath(() => reject(refused()));
-      work(running.composed.controlPlane).then(
-        (value) => {
-          forget();
-          resolve(value);
-        },
-        (error: unknown) => {
-          forget();
-          reject(error instanceof Error ? error : new Error(String(error)));
-        },
+      const forget = process.onDeath(() => reject(refused()));
+      const late = process.isPaused ? this.#options.clock.after(CALL_TIMEOUT_MS, () => reject(unanswered())) : undefined;
+      const end = (): void => {
+        forget();
+        late?.cancel();
+      };
+      process.whenRunning(() =>
+        work(composed.controlPlane).then(
+          (value) => {
+            end();
+            resolve(value);
+          },
+          (error: unknown) => {
+            end();
+            reject(error instanceof Error ? error : new Error(String(error)));
+          },
+        ),
       );
     });
   }
 
-  onDeath(listener: () => void): () => void {
-    if (this.#running === undefined) {
-      listener();
-      return () => {};
-    }
-    return this.#running.process.onDeath(listener);
+  #resume(process: SimulatedProcess): void {
+    if (!process.isPaused) return;
+    this.#options.log.add(`${process.name} goes on`);
+    process.resume();
   }
 
   /** What is logged as an error without being one of ours is a fault of the program. */
@@ -162,4 +241,8 @@ export class Controllers {
 
 function refused(): RelevoError {
   return new RelevoError("connection_refused", "nobody listens there", { class: "retryable" });
+}
+
+function unanswered(): RelevoError {
+  return new RelevoError("no_answer", "nobody answered in time", { class: "retryable" });
 }

@@ -36,7 +36,51 @@ export type Fault =
   | { readonly kind: "pod_deletion"; readonly pick: number }
   | { readonly kind: "operator_drain"; readonly pick: number }
   | { readonly kind: "freeze"; readonly forMs: number }
-  | { readonly kind: "foreign_cordon"; readonly pick: number; readonly forMs: number };
+  | { readonly kind: "foreign_cordon"; readonly pick: number; readonly forMs: number }
+  // ---- notices that are not as they should be
+  /** Long before the cloud takes the machine: `leadMs` instead of the lead that everybody knows. */
+  | { readonly kind: "notice_early"; readonly pick: number; readonly leadMs: number }
+  | { readonly kind: "notice_lost"; readonly pick: number }
+  /** All messages about one machine, in the order that `order` names, each as often as `copies` says. */
+  | { readonly kind: "notice_reordered"; readonly pick: number; readonly order: readonly NoticeKind[]; readonly copies: number }
+  /** A real machine, of another account and region. */
+  | { readonly kind: "notice_other_cluster" }
+  /** Two messages that name different ends of the same machine, `apartMs` from each other; the machine goes at the earlier one. */
+  | { readonly kind: "notice_two_deadlines"; readonly pick: number; readonly apartMs: number; readonly laterFirst: boolean }
+  /** Nothing comes of it: the machine stays, and a message says so. */
+  | { readonly kind: "notice_cancelled"; readonly pick: number; readonly afterMs: number }
+  // ---- capacity
+  | { readonly kind: "capacity_exhausted"; readonly why: CapacityRefusal; readonly zones: number; readonly forMs: number }
+  // ---- calls that are neither answered nor refused
+  | { readonly kind: "api_timeouts"; readonly share: number; readonly forMs: number }
+  /** Nothing watched is heard for a while; afterwards it goes on, or all is too old (410). */
+  | { readonly kind: "watch_gap"; readonly forMs: number; readonly isTooOld: boolean }
+  | { readonly kind: "store_busy"; readonly upToMs: number; readonly forMs: number }
+  | { readonly kind: "store_lost_replies"; readonly share: number; readonly forMs: number }
+  /** The controller reaches no instance; everybody else does. */
+  | { readonly kind: "prober_cut"; readonly forMs: number }
+  // ---- processes that stand still, twice, or believe in another time
+  | { readonly kind: "controller_pause"; readonly forMs: number }
+  /** The running one stands still, another begins, the first goes on with what it believed, and ends after a while. */
+  | { readonly kind: "two_controllers"; readonly pausedMs: number; readonly bothMs: number }
+  /** Another one begins beside the one that runs; one of them ends after a while. */
+  | { readonly kind: "second_controller"; readonly bothMs: number; readonly firstEnds: boolean }
+  | { readonly kind: "clock_jump"; readonly of: "controller" | "gateway"; readonly byMs: number; readonly backAfterMs: number | null }
+  | { readonly kind: "gateway_pause"; readonly pick: number; readonly forMs: number }
+  /** The replica reaches no instance; the controller does, and the other replica. */
+  | { readonly kind: "gateway_unreaching"; readonly pick: number; readonly forMs: number }
+  /** Silent for so long that it is given up; it returns with the generation that it had. */
+  | { readonly kind: "gateway_returns"; readonly pick: number; readonly forMs: number }
+  | { readonly kind: "process_pause"; readonly pick: number; readonly forMs: number }
+  /** Its check passes, and it can serve nobody. */
+  | { readonly kind: "process_lies"; readonly pick: number; readonly forMs: number }
+  /** Clients that never end what they began. */
+  | { readonly kind: "endless_work"; readonly streams: number }
+  | { readonly kind: "pool_recreated" };
+
+export const NOTICE_KINDS = ["rebalance", "interruption", "state_change"] as const;
+export type NoticeKind = (typeof NOTICE_KINDS)[number];
+export type CapacityRefusal = "insufficient_capacity" | "quota_exceeded";
 
 export type FaultKind = Fault["kind"];
 
@@ -92,6 +136,53 @@ const MAKERS: { readonly [K in FaultKind]: (random: Random) => Extract<Fault, { 
   operator_drain: (random) => ({ kind: "operator_drain", pick: random.next() }),
   freeze: (random) => ({ kind: "freeze", forMs: between(random, 2_000, 30_000) }),
   foreign_cordon: (random) => ({ kind: "foreign_cordon", pick: random.next(), forMs: between(random, 2_000, 40_000) }),
+  notice_early: (random) => ({ kind: "notice_early", pick: random.next(), leadMs: between(random, 60_000, 150_000) }),
+  notice_lost: (random) => ({ kind: "notice_lost", pick: random.next() }),
+  notice_reordered: (random) => ({
+    kind: "notice_reordered",
+    pick: random.next(),
+    order: shuffled(random, NOTICE_KINDS),
+    copies: between(random, 1, 3),
+  }),
+  notice_other_cluster: () => ({ kind: "notice_other_cluster" }),
+  notice_two_deadlines: (random) => ({
+    kind: "notice_two_deadlines",
+    pick: random.next(),
+    apartMs: between(random, 3_000, 30_000),
+    laterFirst: chance(random, 0.5),
+  }),
+  notice_cancelled: (random) => ({ kind: "notice_cancelled", pick: random.next(), afterMs: between(random, 500, 20_000) }),
+  capacity_exhausted: (random) => ({
+    kind: "capacity_exhausted",
+    why: pick(random, ["insufficient_capacity", "quota_exceeded"]),
+    zones: between(random, 1, 2),
+    forMs: between(random, 5_000, 60_000),
+  }),
+  api_timeouts: (random) => ({ kind: "api_timeouts", share: share(random) / 2, forMs: between(random, 500, 20_000) }),
+  watch_gap: (random) => ({ kind: "watch_gap", forMs: between(random, 500, 20_000), isTooOld: chance(random, 0.5) }),
+  store_busy: (random) => ({ kind: "store_busy", upToMs: between(random, 20, 3_000), forMs: between(random, 500, 15_000) }),
+  store_lost_replies: (random) => ({ kind: "store_lost_replies", share: share(random), forMs: between(random, 500, 10_000) }),
+  prober_cut: (random) => ({ kind: "prober_cut", forMs: between(random, 2_000, 30_000) }),
+  controller_pause: (random) => ({ kind: "controller_pause", forMs: between(random, 200, 40_000) }),
+  two_controllers: (random) => ({
+    kind: "two_controllers",
+    pausedMs: between(random, 1_000, 40_000),
+    bothMs: between(random, 500, 15_000),
+  }),
+  second_controller: (random) => ({ kind: "second_controller", bothMs: between(random, 1_000, 20_000), firstEnds: chance(random, 0.5) }),
+  clock_jump: (random) => ({
+    kind: "clock_jump",
+    of: pick(random, ["controller", "controller", "gateway"]),
+    byMs: (chance(random, 0.5) ? -1 : 1) * pick(random, [between(random, 100, 5_000), between(random, 60_000, 600_000), 3_600_000]),
+    backAfterMs: chance(random, 0.5) ? between(random, 1_000, 30_000) : null,
+  }),
+  gateway_pause: (random) => ({ kind: "gateway_pause", pick: random.next(), forMs: between(random, 200, 20_000) }),
+  gateway_unreaching: (random) => ({ kind: "gateway_unreaching", pick: random.next(), forMs: between(random, 1_000, 20_000) }),
+  gateway_returns: (random) => ({ kind: "gateway_returns", pick: random.next(), forMs: between(random, 125_000, 180_000) }),
+  process_pause: (random) => ({ kind: "process_pause", pick: random.next(), forMs: between(random, 200, 30_000) }),
+  process_lies: (random) => ({ kind: "process_lies", pick: random.next(), forMs: between(random, 1_000, 20_000) }),
+  endless_work: (random) => ({ kind: "endless_work", streams: between(random, 1, 4) }),
+  pool_recreated: () => ({ kind: "pool_recreated" }),
 };
 
 export const FAULT_KINDS = Object.keys(MAKERS) as readonly FaultKind[];
@@ -110,6 +201,13 @@ export function planFaults(random: Random, withinMs: number, kinds: readonly Fau
     planned.push({ atMs, fault: MAKERS[kind](random) });
   }
   return planned.toSorted((a, b) => a.atMs - b.atMs);
+}
+
+function shuffled<T>(random: Random, items: readonly T[]): readonly T[] {
+  return items
+    .map((item) => ({ item, at: random.next() }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ item }) => item);
 }
 
 function share(random: Random): number {

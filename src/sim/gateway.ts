@@ -10,12 +10,13 @@ import { WaitingRoom, type Waiter } from "../gateway/queue.ts";
 import { reportOf } from "../gateway/report.ts";
 import type { InstanceDriver } from "../drivers/port.ts";
 import type { Clock, Timer } from "../kernel/clock.ts";
+import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
 import { type ControllerLine, controllerLineSchema, type GatewayReport, type Priority } from "../model/membership.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Observe } from "./events.ts";
-import type { Instances, Work } from "./instances.ts";
+import type { InstanceProcess, Instances, Work } from "./instances.ts";
 import type { SimulatedProcess } from "./process.ts";
 
 /** How a replica reaches whatever controller is there; both reject when none is. */
@@ -53,6 +54,7 @@ const NETWORK_MS = 1;
 /** Of what was lost on the way. */
 const RESEND_MS = 200;
 const CHECK_MS = [1, 6] as const;
+const STILL_MS = 250;
 
 export class GatewayReplica {
   readonly id: string;
@@ -66,6 +68,8 @@ export class GatewayReplica {
   readonly #sessions = new Map<string, Work>();
   /** Nothing goes through between it and the controller. */
   isCutOff = false;
+  /** Nothing goes through between it and the instances. */
+  reachesNobody = false;
   #sequence = 0;
   #reportTimer: Timer | undefined;
   #reportDueAt = Number.POSITIVE_INFINITY;
@@ -97,9 +101,30 @@ export class GatewayReplica {
     this.#held.clear();
   }
 
+  /** It stands still, as after SIGSTOP: what reaches it waits. */
+  pause(): void {
+    this.#options.log.add(`${this.id} stands still`);
+    this.#options.process.pause();
+  }
+
+  resume(): void {
+    if (!this.#options.process.isAlive) return;
+    this.#options.log.add(`${this.id} goes on`);
+    this.#options.process.resume();
+  }
+
+  /** The wall clock of its machine is set. */
+  skew(byMs: number): void {
+    this.#options.process.skewMs += byMs;
+  }
+
   // ---- clients
 
   ask(ask: Ask): void {
+    this.#options.process.whenRunning(() => this.#take(ask));
+  }
+
+  #take(ask: Ask): void {
     const exchange = new Exchange(ask, this.ledger.of(ask.route), this.#clock.monotonic(), this.membership.routes.get(ask.route), this);
     this.ledger.accept(exchange);
     this.#route(exchange);
@@ -108,7 +133,7 @@ export class GatewayReplica {
   /** A session that the instance opened in its answer; the token names it, so any replica may hold it. */
   openSession(route: string, instance: string, ttlMs: number): string | undefined {
     const member = this.#memberOf(route, instance);
-    if (member === undefined || member.gone) return undefined;
+    if (member === undefined || member.gone || this.reachesNobody || this.#options.process.isPaused) return undefined;
     const id = this.#options.ids.next("session");
     const work: Work = { kind: "session", lost: () => this.endSession(id) };
     if (typeof this.#options.instances.take(member.host, work) !== "object") return undefined;
@@ -118,6 +143,10 @@ export class GatewayReplica {
   }
 
   endSession(id: string): void {
+    this.#options.process.whenRunning(() => this.#endSession(id));
+  }
+
+  #endSession(id: string): void {
     const work = this.#sessions.get(id);
     if (work !== undefined) for (const process of this.#options.instances.all()) process.work.delete(work);
     this.#sessions.delete(id);
@@ -144,8 +173,9 @@ export class GatewayReplica {
     const { instances, observe } = this.#options;
     this.ledger.hold(exchange, member);
     heldBy(this.#held, member).add(exchange);
-    const work: Work = { kind: "request", lost: () => this.#connectionLost(exchange, member) };
-    const taken = instances.take(member.host, work);
+    const lost = (): void => this.#options.process.whenRunning(() => this.#connectionLost(exchange, member));
+    const work: Work = { kind: "request", lost };
+    const taken = this.reachesNobody ? null : instances.take(member.host, work);
     if (taken === null || taken === "not_taken") {
       if (taken === null) this.#step({ type: "trouble", at: this.#clock.monotonic(), ...nameOf(member), reason: "connection_refused" });
       return this.#again(exchange, member, true);
@@ -164,7 +194,13 @@ export class GatewayReplica {
       taken.work.delete(work);
       exchange.timer?.cancel();
     };
-    exchange.timer = this.#clock.after(exchange.ask.durationMs, () => {
+    this.#answerAfter(exchange, member, taken, exchange.ask.durationMs);
+  }
+
+  /** A process that stands still answers once it goes on. */
+  #answerAfter(exchange: Exchange, member: MemberState, process: InstanceProcess, delayMs: number): void {
+    exchange.timer = this.#clock.after(delayMs, () => {
+      if (!this.#options.instances.answers(process) || this.reachesNobody) return this.#answerAfter(exchange, member, process, STILL_MS);
       exchange.finish?.();
       this.#release(exchange, member);
       this.#end(exchange, "completed", "completed", member.instance);
@@ -279,7 +315,7 @@ export class GatewayReplica {
     await this.#clock.sleep(integerBetween(random, ...CHECK_MS));
     const { host, port, bootId } = member;
     const target = { host, port, bootId, protocol: "relevo/v1", healthPath: "/" } as const;
-    const failure = await driver.health(target).then(
+    const failure = await (this.reachesNobody ? Promise.reject(timedOut()) : driver.health(target)).then(
       (health) => (!health.ok ? "status_503" : bootId !== null && health.bootId !== bootId ? "boot_id_mismatch" : null),
       (error: unknown) =>
         error instanceof Error && "code" in error && error.code === "instance_timeout" ? "timeout" : "connection_refused",
@@ -410,4 +446,8 @@ function heldBy(held: Map<MemberState, Set<Exchange>>, member: MemberState): Set
 
 function nameOf({ route, instance, incarnation }: MemberState): { route: string; instance: string; incarnation: number } {
   return { route, instance, incarnation };
+}
+
+function timedOut(): RelevoError {
+  return new RelevoError("instance_timeout", "no answer in time", { class: "retryable" });
 }

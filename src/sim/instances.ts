@@ -32,6 +32,10 @@ export interface InstanceProcess {
   admittedBy: string | null;
   deadline: Instant | null;
   isSick: boolean;
+  /** Stands still, as after SIGSTOP: it neither hears nor ends anything. */
+  isPaused: boolean;
+  /** Its check passes, and it can take nothing. */
+  isLying: boolean;
   /** When its check was first passed, by whom it may be. */
   passedAt: Instant | null;
 }
@@ -79,6 +83,8 @@ export class Instances implements InstanceDriver {
       admittedBy: null,
       deadline: null,
       isSick: false,
+      isPaused: false,
+      isLying: false,
       passedAt: null,
     });
   }
@@ -92,10 +98,25 @@ export class Instances implements InstanceDriver {
     for (const work of [...process.work]) work.lost();
   }
 
+  pause(process: InstanceProcess): void {
+    this.#options.log.add(`instance ${process.podName} stands still`);
+    process.isPaused = true;
+  }
+
+  resume(process: InstanceProcess): void {
+    this.#options.log.add(`instance ${process.podName} goes on`);
+    process.isPaused = false;
+  }
+
+  /** Neither it nor its machine stands still. */
+  answers(process: InstanceProcess): boolean {
+    return !process.isPaused && !this.#options.isFrozen(process.machine);
+  }
+
   /** Null when it cannot take the work: a closed one says so, and has provably not taken it. */
   take(host: string, work: Work): InstanceProcess | "not_taken" | null {
     const process = this.#processes.get(host);
-    if (process === undefined || this.#options.isFrozen(process.machine)) return null;
+    if (process === undefined || process.isLying || !this.answers(process)) return null;
     if (process.state === "closed") return "not_taken";
     process.work.add(work);
     return process;
@@ -165,7 +186,7 @@ export class Instances implements InstanceDriver {
   #reach({ host }: InstanceTarget): InstanceProcess {
     const process = this.#processes.get(host);
     if (process === undefined) throw new RelevoError("instance_unreachable", `nothing listens at ${host}`, { class: "retryable" });
-    if (this.#options.isFrozen(process.machine)) throw new RelevoError("instance_timeout", "no answer in time", { class: "retryable" });
+    if (!this.answers(process)) throw new RelevoError("instance_timeout", "no answer in time", { class: "retryable" });
     return process;
   }
 

@@ -1,6 +1,7 @@
 /** The simulated world, put together: the embedded cluster without HTTP and processes, a store in memory, gateway replicas, a controller, a client. */
 import { createSimulatedCluster, type SimulatedCluster } from "../embedded/cluster.ts";
 import { SimulatedRuntime } from "../embedded/nodes/simulated-runtime.ts";
+import { RelevoError } from "../kernel/errors.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import { DEPLOYMENTS, NAMESPACES, PODS, POOLS } from "../kube/resources.ts";
@@ -11,9 +12,10 @@ import { poolSchema, type PoolDocument } from "../model/pool.ts";
 import type { PoolRows, Store } from "../store/port.ts";
 import { openStore } from "../store/store.ts";
 import { Client } from "./client.ts";
-import { type ComposeController, Controllers } from "./controllers.ts";
+import { type ComposeController, Controllers, type Reach } from "./controllers.ts";
 import { EventLog } from "./event-log.ts";
 import type { Observe, SimEvent, Truth } from "./events.ts";
+import type { CapacityRefusal } from "./faults.ts";
 import { type ControllerLink, GatewayReplica } from "./gateway.ts";
 import { Instances } from "./instances.ts";
 import { Mirror } from "./mirror.ts";
@@ -55,6 +57,8 @@ export class World {
   readonly #pools = new Map<string, { readonly spec: string; readonly document: PoolDocument }>();
   /** Containers that shall never be ready. */
   bootFailures = 0;
+  /** By zone: why the cloud launches no machine there. */
+  readonly refusals = new Map<string, CapacityRefusal>();
   #replicas = 0;
 
   static async create(options: WorldOptions): Promise<World> {
@@ -95,6 +99,7 @@ export class World {
       nodes: scenario.nodes,
       zones: scenario.zones,
       bootDelayMs: 2_000,
+      provisioner: { refuses: (zone) => parts.world?.refuse(zone) },
       kubelet: { heartbeatMs: 2_000, eagerProbeMs: 250 },
       controlPlane: { leaseGraceMs: 6_000, recordEvents: false },
     });
@@ -162,6 +167,12 @@ export class World {
     return true;
   }
 
+  refuse(zone: string): CapacityRefusal | undefined {
+    const refusal = this.refusals.get(zone);
+    if (refusal !== undefined) this.troubles.took("capacity_exhausted");
+    return refusal;
+  }
+
   /** Everything up, and the pools applied. */
   async start(): Promise<void> {
     const { clock, cluster, scenario } = this;
@@ -208,19 +219,23 @@ export class World {
     return true;
   }
 
+  /** Its reports go where its stream goes. */
   #linkOf(process: SimulatedProcess): ControllerLink {
+    let reached: Reach | undefined;
     return {
       open: async (replica, line, closed) => {
-        const forget = this.controllers.onDeath(closed);
+        const reach = (reached = this.controllers.reach());
+        if (reach === undefined) throw new RelevoError("connection_refused", "nobody listens there", { class: "retryable" });
+        const forget = reach.onDeath(closed);
         try {
-          const link = await this.controllers.call((controlPlane) => controlPlane.connectGateway(replica, line));
+          const link = await reach.call((controlPlane) => controlPlane.connectGateway(replica, line));
           process.onDeath(() => link.close());
         } catch (error) {
           forget();
           throw error;
         }
       },
-      report: (report) => this.controllers.call((controlPlane) => controlPlane.receiveReport(report)),
+      report: async (report) => reached?.call((controlPlane) => controlPlane.receiveReport(report)),
     };
   }
 
@@ -261,7 +276,7 @@ export class World {
   async #whatPoolLacks({ key, route }: ScenarioPool, known: Set<string>): Promise<readonly string[]> {
     const rows = await this.rows(key);
     if (rows === undefined) return [`the pool ${key} was never claimed`];
-    const missing: string[] = [];
+    const missing: string[] = this.pool(key) === undefined ? [`the pool ${key} is not there`] : [];
     const serving = rows.instances.filter(({ phase }) => phase === "serving");
     const desired = this.desired(key);
     if (serving.length !== desired) missing.push(`${serving.length} serve and ${desired} are desired`);

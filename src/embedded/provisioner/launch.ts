@@ -27,10 +27,18 @@ import {
 } from "./labels.ts";
 import type { ProvisionerOptions } from "./options.ts";
 
-export async function launchClaim(context: ProvisionerContext, claim: NodeClaimView, bootDelayMs: number): Promise<void> {
+/** False when the cloud launches no machine for it now: it is to be asked again. */
+export async function launchClaim(context: ProvisionerContext, claim: NodeClaimView, bootDelayMs: number): Promise<boolean> {
   let seen = claim;
   if (conditionOf(seen.status?.conditions, "Ready") === undefined) seen = await begin(context, seen);
-  if (!isTrue(seen, "Launched")) seen = await launch(context, seen, bootDelayMs);
+  if (!isTrue(seen, "Launched")) {
+    const refusal = context.options.refuses?.(zoneOf(seen) ?? context.options.zones[0] ?? "");
+    if (refusal !== undefined) {
+      await context.setConditions(seen, { type: "Launched", status: "False", reason: "InsufficientCapacityError", message: refusal });
+      return false;
+    }
+    seen = await launch(context, seen, bootDelayMs);
+  }
   const node = context.nodeOf(seen);
   if (node === undefined) {
     if (!isTrue(seen, "Registered")) {
@@ -41,11 +49,12 @@ export async function launchClaim(context: ProvisionerContext, claim: NodeClaimV
         message: "Node not registered with cluster",
       });
     }
-    return;
+    return true;
   }
   const registered = await register(context, seen, node);
   seen = await context.setConditions(registered.claim, { type: "Registered", status: "True", reason: "Registered" });
   await initialize(context, seen, registered.node);
+  return true;
 }
 
 async function begin(context: ProvisionerContext, claim: NodeClaimView): Promise<NodeClaimView> {

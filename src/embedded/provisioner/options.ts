@@ -24,6 +24,8 @@ export interface ProvisionerOptions {
   readonly vanishAfterMs: number;
   /** How often an eviction that was refused is tried again. */
   readonly drainRetryMs: number;
+  /** Why the cloud launches no machine in a zone right now (no capacity, no quota); undefined: it does. Asked again and again. */
+  readonly refuses?: (zone: string) => string | undefined;
 }
 
 export const DEFAULT_PROVISIONER_OPTIONS: ProvisionerOptions = {

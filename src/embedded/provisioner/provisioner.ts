@@ -50,6 +50,8 @@ export interface NodeSummary {
 
 const PASS = "pass";
 const READINESS_POLL_MS = 250;
+/** Between two tries to get a machine that the cloud does not have. */
+const REFUSED_AGAIN_MS = 2_000;
 
 export class Provisioner {
   readonly #context: ProvisionerContext;
@@ -206,7 +208,8 @@ export class Provisioner {
     if (instance?.state === "gone") return; // whether it vanishes or comes back is decided elsewhere
     if (node === undefined && isTrue(claim, "Registered")) return await this.#outliveNode(claim);
     this.#nodelessSince.delete(name);
-    await launchClaim(this.#context, claim, this.#first.has(name) ? 0 : this.#options.bootDelayMs);
+    const isLaunched = await launchClaim(this.#context, claim, this.#first.has(name) ? 0 : this.#options.bootDelayMs);
+    if (!isLaunched) return { requeueAfterMs: REFUSED_AGAIN_MS };
     const current = this.#context.claim(name);
     if (current === undefined || isDeleting(current)) return;
     await this.#markDrift(current);

@@ -54,6 +54,7 @@ function listIn<T>(lists: Map<string, T[]>, key: string): T[] {
 }
 
 function desiredOf(pool: KubeObject): number {
+  if (pool.metadata.deletionTimestamp !== undefined) return 0;
   return (pool["spec"] as { readonly size?: { readonly desired?: number } } | undefined)?.size?.desired ?? 0;
 }
 
