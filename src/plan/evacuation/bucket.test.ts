@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import { AbsorptionBucket } from "./bucket.ts";
+import { NOON } from "./testing/builders.ts";
+
+/** A site that truly serves `perSecond`, one after the other, each for `workMs` at the least; everybody wants to go there for `seconds`. */
+function overrun(bucket: AbsorptionBucket, perSecond: number, seconds: number, from = NOON, workMs = 400): { started: number } {
+  const ends: { at: number; took: number }[] = [];
+  let freeAt = from;
+  let started = 0;
+  for (let now = from; now < from + seconds * 1_000; now += 50) {
+    while (ends[0] && ends[0].at <= now) {
+      const end = ends.shift();
+      if (end) bucket.served(now, end.took);
+    }
+    while (bucket.take(now)) {
+      started += 1;
+      freeAt = Math.max(freeAt, now) + 1_000 / perSecond;
+      ends.push({ at: freeAt + workMs, took: freeAt + workMs - now });
+    }
+  }
+  return { started };
+}
+
+describe("a bucket's rate is learned from what is measured (S12, I12)", () => {
+  test("never more tokens than the rate and the burst give", () => {
+    const bucket = new AbsorptionBucket({ site: "a", perSecond: 2, burst: 4 }, NOON);
+    let taken = 0;
+    for (let now = NOON; now <= NOON + 9_000; now += 10) while (bucket.take(now)) taken += 1;
+    expect(taken).toBe(4 + 18);
+  });
+
+  test("a site that absorbs 3 a second and was said to absorb 20 is told from what comes through", () => {
+    const bucket = new AbsorptionBucket({ site: "a", perSecond: 20, burst: 20 }, NOON);
+    overrun(bucket, 20, 10); // what it is like when it is well
+    overrun(bucket, 3, 120, NOON + 10_000);
+    expect(bucket.learned().perSecond).toBeGreaterThan(1.5);
+    expect(bucket.learned().perSecond).toBeLessThan(4.5);
+  });
+
+  test("a site that absorbs more than was said is found out, a quarter each ten seconds", () => {
+    const bucket = new AbsorptionBucket({ site: "a", perSecond: 1, burst: 1 }, NOON);
+    overrun(bucket, 10, 120);
+    expect(bucket.learned().perSecond).toBeGreaterThan(7);
+    expect(bucket.learned().perSecond).toBeLessThan(13);
+  });
+
+  test("where more than a tenth fails the rate falls to nine tenths of what serves, where all fails to a half", () => {
+    const bucket = new AbsorptionBucket({ site: "a", perSecond: 10, burst: 10 }, NOON);
+    for (let index = 0; index < 40; index += 1) bucket.served(NOON + index * 200, 500);
+    for (let index = 0; index < 10; index += 1) bucket.failed(NOON + 8_000);
+    expect(bucket.view(NOON + 10_000).perSecond).toBeCloseTo(3.6);
+    for (let index = 0; index < 10; index += 1) bucket.failed(NOON + 11_000);
+    expect(bucket.view(NOON + 20_000).perSecond).toBeCloseTo(1.8);
+  });
+
+  test("a quiet site keeps its rate, however long, and what was learned is taken up again", () => {
+    const bucket = new AbsorptionBucket({ site: "a", perSecond: 10, burst: 10 }, NOON, { perSecond: 3, bestMs: 400 });
+    bucket.served(NOON + 1_000, 400);
+    expect(bucket.view(NOON + 86_400_000)).toEqual({ site: "a", perSecond: 3, burst: 10, tokens: 10 });
+    expect(bucket.learned()).toEqual({ perSecond: 3, bestMs: 400 });
+  });
+
+  test("a clock that is set back gives nothing and takes nothing", () => {
+    const bucket = new AbsorptionBucket({ site: "a", perSecond: 10, burst: 10 }, NOON);
+    for (let index = 0; index < 10; index += 1) bucket.take(NOON);
+    expect(bucket.take(NOON - 60_000)).toBe(false);
+    expect(bucket.view(NOON - 59_900).tokens).toBeCloseTo(1);
+  });
+});
