@@ -8,6 +8,8 @@
  * 2. A call names the boot id that it means; another process never obeys it. The same `Idempotency-Key` gets the first answer again.
  * 3. A drain without a deadline never closes anything. With one, upgraded connections that outlive it are closed with 1012 shortly before; a later
  *    drain can bring the deadline forward and never moves it back.
+ * 4. With a writer lease (lease.ts): until the lease is held for the first time requests are taken and nothing can be written; once it lapsed they are
+ *    refused as in 1; when it is lost the instance closes. An answer whose lease lapsed meanwhile is withheld.
  */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -19,10 +21,12 @@ import type { Ids } from "../kernel/ids.ts";
 import { systemClock, systemIds } from "../kernel/system.ts";
 import type { Health, Identity, Obligations } from "../model/protocol.ts";
 import { type HealthCheck, HealthChecks } from "./health.ts";
+import { DEFAULT_LEASE_GRACE_MS, type NewLease, WriterLease } from "./lease.ts";
+import { httpLeaseCall, type LeaseAccess, type LeaseCall } from "./lease-call.ts";
 import { ProtocolEndpoint } from "./protocol-endpoint.ts";
 import { Transactions } from "./transactions.ts";
 import { type ClosableSocket, type CloseOptions, UPGRADE_NOT_TAKEN, UpgradedConnections } from "./upgraded.ts";
-import { type CallName, NOT_TAKEN_HEADER, PREFIX, ProtocolRefusal } from "./wire.ts";
+import { type CallName, NOT_TAKEN_HEADER, PREFIX, ProtocolRefusal, WRITER_EPOCH_HEADER } from "./wire.ts";
 
 export const DEFAULT_PORT = 8080;
 export const DEFAULT_CLOSE_MARGIN_MS = 2_000;
@@ -57,6 +61,12 @@ export interface InstanceOptions {
   readonly servesUnadmitted?: boolean;
   /** How long before a drain's deadline the upgraded connections are closed. */
   readonly closeMarginMs?: number;
+  /** A writer lease was acquired; awaited before anything can be written under it: the place to tell the landing of results about the new epoch. */
+  readonly onLease?: (lease: NewLease) => Promise<void> | void;
+  /** How long after it lapsed a lease may be renewed again before the instance closes. */
+  readonly leaseGraceMs?: number;
+  /** How a lease is renewed; over HTTP by default. */
+  readonly leaseCall?: LeaseCall;
   /** Where things that nobody waits for are said; a process warning otherwise. */
   readonly report?: (sentence: string) => void;
   readonly clock?: Clock;
@@ -74,6 +84,8 @@ export class RelevoInstance {
   readonly bootId: string;
   readonly server: Server;
   readonly transactions: Transactions;
+  /** The writer lease, if the pool has one: `writer.epoch()` at each write (docs/fencing.md). */
+  readonly writer: WriterLease;
 
   readonly #options: InstanceOptions;
   readonly #clock: Clock;
@@ -105,6 +117,15 @@ export class RelevoInstance {
     this.transactions = new Transactions(this.#clock, () => this.#noteChange());
     this.#upgraded = new UpgradedConnections(this.#clock, () => this.#noteChange(), this.#report);
     this.#endpoint = new ProtocolEndpoint(this);
+    this.writer = new WriterLease({
+      bootId: this.bootId,
+      clock: this.#clock,
+      call: options.leaseCall ?? httpLeaseCall(this.#clock),
+      graceMs: options.leaseGraceMs ?? DEFAULT_LEASE_GRACE_MS,
+      onLease: options.onLease,
+      onLost: () => void this.#closeItself(),
+      report: this.#report,
+    });
     this.server = options.server ?? createServer({ keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true });
     this.server.on("request", (request, response) => this.#route(request, response));
     // Without a listener Node serves a request that merely offers an upgrade as an ordinary one, as it should be.
@@ -143,7 +164,7 @@ export class RelevoInstance {
 
   /** A draining instance is still healthy: it must finish what it has. */
   async health(): Promise<Health> {
-    const reason = this.#state === "closed" ? "closed" : await this.#health.findReason();
+    const reason = this.writer.reason ?? (this.#state === "closed" ? "closed" : await this.#health.findReason());
     return { ok: reason === null, bootId: this.bootId, reason };
   }
 
@@ -159,7 +180,7 @@ export class RelevoInstance {
   }
 
   /** Performs a call of the protocol; throws a ProtocolRefusal when the state does not allow it. Also for tests and for a workload's own signals. */
-  async perform(call: CallName, step: string, deadline: Instant | null): Promise<Identity["state"]> {
+  async perform(call: CallName, step: string, deadline: Instant | null, lease?: LeaseAccess): Promise<Identity["state"]> {
     switch (call) {
       case "prepare":
         this.#refuseIn("prepare", ["draining", "closed"]);
@@ -170,6 +191,7 @@ export class RelevoInstance {
         this.#refuseIn("admit", ["draining", "closed"]);
         this.#state = "admitted";
         this.#admittedBy = step;
+        if (lease !== undefined) this.writer.take(lease);
         return this.#state;
       case "drain":
         return this.#drain(step, deadline);
@@ -183,6 +205,7 @@ export class RelevoInstance {
   /** Stops listening and drops what is open: the end of the process, or of a test. */
   async stop(): Promise<void> {
     this.#closeTimer?.cancel();
+    this.writer.stop();
     await new Promise<void>((resolve) => {
       this.server.close(() => resolve());
       this.server.closeAllConnections();
@@ -211,6 +234,15 @@ export class RelevoInstance {
     return this.#state;
   }
 
+  /** Nobody may be there to be told of a hook that failed. */
+  async #closeItself(): Promise<void> {
+    try {
+      await this.perform("close", "lease-lost", null);
+    } catch (error) {
+      this.#report(`onClose failed: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
   #planClose(): void {
     this.#closeTimer?.cancel();
     if (this.#deadline === null) return;
@@ -235,13 +267,26 @@ export class RelevoInstance {
   #route(request: IncomingMessage, response: ServerResponse): void {
     const url = request.url ?? "/";
     if (url.startsWith(`${PREFIX}/`)) return void this.#endpoint.answer(request, response);
-    if (!this.#takesWork()) return refuseRequest(request, response, this.#state);
+    if (!this.#takesWork()) return refuseRequest(request, response, this.writer.refuses ? "lease_lost" : this.#state);
+    const epoch = this.writer.epoch();
+    if (epoch !== null) this.#stamp(response, epoch);
     this.#requests++;
     response.once("close", () => {
       this.#requests--;
       this.#noteChange();
     });
     this.#options.handler(request, response);
+  }
+
+  /** What began under an epoch is answered under it, or not at all. */
+  #stamp(response: ServerResponse, epoch: string): void {
+    response.setHeader(WRITER_EPOCH_HEADER, epoch);
+    const writeHead = response.writeHead.bind(response) as (...given: unknown[]) => ServerResponse;
+    // Also what sets no head itself comes through here.
+    response.writeHead = (...given: unknown[]) => {
+      if (this.writer.epoch() === null) response.destroy();
+      return writeHead(...given);
+    };
   }
 
   #upgrade(onUpgrade: UpgradeListener, request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -252,6 +297,7 @@ export class RelevoInstance {
   }
 
   #takesWork(): boolean {
+    if (this.writer.refuses) return false;
     return this.#state === "admitted" || this.#state === "draining" || (this.#servesUnadmitted && this.#state !== "closed");
   }
 
@@ -273,8 +319,9 @@ export class RelevoInstance {
 }
 
 function refuseRequest(request: IncomingMessage, response: ServerResponse, state: string): void {
-  const code = state === "closed" ? "closed" : "not_admitted";
-  const body = JSON.stringify({ error: { code, message: `The instance is ${state}: it did not take the request.` } });
+  const code = state === "closed" || state === "lease_lost" ? state : "not_admitted";
+  const what = state === "lease_lost" ? "has lost its writer lease" : `is ${state}`;
+  const body = JSON.stringify({ error: { code, message: `The instance ${what}: it did not take the request.` } });
   request.resume();
   response.writeHead(503, {
     [NOT_TAKEN_HEADER]: "1",

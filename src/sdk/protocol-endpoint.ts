@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Instant } from "../kernel/clock.ts";
 import type { Health, Identity, Obligations } from "../model/protocol.ts";
+import type { LeaseAccess } from "./lease-call.ts";
 import { type CallName, isCallName, parseCallBody, PREFIX, ProtocolRefusal } from "./wire.ts";
 
 export const MAX_CALL_BODY_BYTES = 4_096;
@@ -15,7 +16,7 @@ export interface CallTarget {
   identity(): Identity;
   obligations(): Obligations;
   health(): Promise<Health>;
-  perform(call: CallName, step: string, deadline: Instant | null): Promise<Identity["state"]>;
+  perform(call: CallName, step: string, deadline: Instant | null, lease?: LeaseAccess): Promise<Identity["state"]>;
 }
 
 interface Replay {
@@ -64,7 +65,7 @@ export class ProtocolEndpoint {
     const step = request.headers["idempotency-key"];
     if (typeof step !== "string" || step === "" || step.length > MAX_KEY_LENGTH)
       throw new ProtocolRefusal(400, "idempotency_key_invalid", `A call needs an Idempotency-Key of at most ${MAX_KEY_LENGTH} characters.`);
-    const { bootId, deadline } = parseCallBody(await readBody(request));
+    const { bootId, deadline, lease } = parseCallBody(await readBody(request));
     if (bootId !== this.#target.bootId)
       throw new ProtocolRefusal(
         409,
@@ -72,7 +73,7 @@ export class ProtocolEndpoint {
         `The call means ${bootId.slice(0, MAX_KEY_LENGTH)}, but this process is ${this.#target.bootId}.`,
       );
     return this.#once(step, `${call} ${deadline}`, async () => {
-      const state = await this.#target.perform(call, step, deadline);
+      const state = await this.#target.perform(call, step, deadline, lease);
       return { bootId, step, state };
     });
   }

@@ -3,11 +3,16 @@ import { isBuiltin } from "node:module";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { HEADERS } from "../model/membership.ts";
-import { PROTOCOL_PREFIX } from "../model/protocol.ts";
-import { NOT_TAKEN_HEADER, PREFIX, parseCallBody, ProtocolRefusal, SESSION_HEADER } from "./wire.ts";
+import { callSchema, PROTOCOL_PREFIX } from "../model/protocol.ts";
+import { NOT_TAKEN_HEADER, PREFIX, parseCallBody, ProtocolRefusal, SESSION_HEADER, WRITER_EPOCH_HEADER } from "./wire.ts";
 
 test("the SDK's own words are those of the model", () => {
-  expect([PREFIX, SESSION_HEADER, NOT_TAKEN_HEADER]).toEqual([PROTOCOL_PREFIX, HEADERS.session, HEADERS.notTaken]);
+  expect([PREFIX, SESSION_HEADER, NOT_TAKEN_HEADER, WRITER_EPOCH_HEADER]).toEqual([
+    PROTOCOL_PREFIX,
+    HEADERS.session,
+    HEADERS.notTaken,
+    HEADERS.writerEpoch,
+  ]);
 });
 
 test("the SDK loads nothing but Node's modules and the kernel, so that a workload starts fast", () => {
@@ -38,6 +43,13 @@ test("a call's body is taken as the protocol says, and unknown fields are left a
   });
 });
 
+test("an admission may bring access to a writer lease, as the model says", () => {
+  const lease = { url: "http://127.0.0.1:1/v1/leases/renew", token: "t", pool: "default/orders", instance: "orders-1", ttlMs: 10_000 };
+  const text = JSON.stringify({ bootId: "b", lease });
+  expect(callSchema.parse(JSON.parse(text)).lease).toEqual(lease);
+  expect(parseCallBody(text)).toEqual({ bootId: "b", deadline: null, lease });
+});
+
 test.each([
   ["", "body_not_json"],
   ["{", "body_not_json"],
@@ -47,6 +59,9 @@ test.each([
   ['{"bootId":"b","deadline":5}', "body_invalid"],
   ['{"bootId":"b","deadline":"tomorrow"}', "body_invalid"],
   ['{"bootId":"b","deadline":"2030-99-01T00:00:00Z"}', "body_invalid"],
+  ['{"bootId":"b","lease":null}', "body_invalid"],
+  ['{"bootId":"b","lease":{"url":"file:///x","token":"t","pool":"p","instance":"i","ttlMs":1}}', "body_invalid"],
+  ['{"bootId":"b","lease":{"url":"http://h/","token":"t","pool":"p","instance":"i","ttlMs":0}}', "body_invalid"],
 ])("the body %s is refused with %s", (text, code) => {
   let thrown: unknown;
   try {
