@@ -7,6 +7,7 @@ import { installGuards } from "./guards.ts";
 import { Injector } from "./inject.ts";
 import type { Checker } from "./invariants/checker.ts";
 import { allCheckers } from "./invariants/index.ts";
+import { converges } from "./liveness.ts";
 import { seededRandom } from "./seeded.ts";
 import type { SimEvent } from "./events.ts";
 import { World, type WorldOptions } from "./world.ts";
@@ -48,7 +49,6 @@ const SETTLE_WITHIN_MS = 120_000;
 const CONVERGE_WITHIN_MS = 15 * 60_000;
 /** It must stay as it should be for this long. */
 const STAY_MS = 10_000;
-const POLL_MS = 500;
 /** More say nothing new. */
 const MAX_VIOLATIONS = 20;
 
@@ -127,7 +127,8 @@ async function throughFaults(world: World, options: SeedOptions, violate: (id: s
   await injector.turnOn();
   await clock.advance(Math.max(0, injector.quietAt - clock.now()));
   const withinMs = options.convergeWithinMs ?? CONVERGE_WITHIN_MS;
-  const { missing } = await converges(world, withinMs);
+  const { missing, unsaid } = await converges(world, withinMs, injector);
+  for (const sentence of unsaid) violate("D11", sentence);
   const afterMs = clock.monotonic() - healedAt;
   if (missing.length > 0) {
     violate("I16", `after ${withinMs / 60_000} minutes without a fault: ${missing.join("; ")}`);
@@ -139,14 +140,4 @@ async function throughFaults(world: World, options: SeedOptions, violate: (id: s
   if (later.length > 0) violate("I16", `it did not stay as it should be: ${later.join("; ")}`);
   log.add(`converged after ${afterMs} ms; client ${JSON.stringify(world.clients.map(({ counts }) => counts))}`);
   return afterMs;
-}
-
-async function converges(world: World, withinMs: number): Promise<{ readonly missing: readonly string[] }> {
-  let missing: readonly string[] = [];
-  for (let afterMs = 0; afterMs <= withinMs; afterMs += POLL_MS) {
-    await world.clock.advance(POLL_MS);
-    missing = await world.whatIsMissing();
-    if (missing.length === 0) return { missing };
-  }
-  return { missing };
 }

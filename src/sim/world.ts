@@ -289,6 +289,17 @@ export class World {
     return missing;
   }
 
+  /** Whether a gateway replica that runs still has something at the instance. */
+  isHeld(instance: string): boolean {
+    return this.scenario.pools.some(({ route }) =>
+      this.gateways.some((replica) =>
+        replica?.membership.routes
+          .get(route)
+          ?.members.some((member) => member.instance === instance && !member.gone && member.load.requests + member.load.sessions > 0),
+      ),
+    );
+  }
+
   #truth(): Truth {
     return {
       now: () => this.clock.now(),
