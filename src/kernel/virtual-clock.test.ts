@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { drainMicrotasks } from "./microtasks.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 test("timers fire in the order of their time, then of their making", async () => {
@@ -55,4 +56,41 @@ test("advanceUntil stops at the timer that makes the condition true, and says wh
   expect(await clock.advanceUntil(() => count === 3, 1000)).toBe(true);
   expect(clock.now()).toBe(30);
   expect(await clock.advanceUntil(() => false, 50)).toBe(false);
+});
+
+test("with a drain a whole advance is one turn of the event loop, and runs in the same order", async () => {
+  const seen: string[][] = [];
+  for (const clock of [new VirtualClock(0), new VirtualClock(0, drainMicrotasks)]) {
+    const run: string[] = [];
+    seen.push(run);
+    const work = async (name: string): Promise<void> => {
+      for (let i = 0; i < 50; i++) await Promise.resolve();
+      run.push(`${name}@${clock.now()}`);
+      await clock.sleep(5);
+      for await (const step of [1, 2]) run.push(`${name} ${step}@${clock.now()}`);
+    };
+    clock.after(1, () => void work("a"));
+    clock.after(2, () => void work("b"));
+    await clock.advance(10);
+  }
+  let isTurnOver = false;
+  const clock = new VirtualClock(0, drainMicrotasks);
+  let wasTurnOver: boolean | undefined;
+  clock.after(1, () => setImmediate(() => (isTurnOver = true)));
+  clock.after(5, () => (wasTurnOver = isTurnOver));
+  await clock.advance(10);
+
+  expect(seen[1]).toEqual(seen[0]);
+  expect(seen[0]).toEqual(["a@1", "b@2", "a 1@6", "a 2@6", "b 1@7", "b 2@7"]);
+  expect(wasTurnOver).toBe(false);
+});
+
+test("what a timer throws is thrown by the advance, also in one turn", async () => {
+  for (const clock of [new VirtualClock(0), new VirtualClock(0, drainMicrotasks)]) {
+    clock.after(1, () => {
+      throw new Error("broken");
+    });
+
+    await expect(clock.advance(10)).rejects.toThrow("broken");
+  }
 });

@@ -3,6 +3,7 @@ import { createSimulatedCluster, type SimulatedCluster } from "../embedded/clust
 import { SimulatedRuntime } from "../embedded/nodes/simulated-runtime.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
+import { drainMicrotasks } from "../kernel/microtasks.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import { DEPLOYMENTS, NAMESPACES, PODS, POOLS } from "../kube/resources.ts";
 import type { KubeApi } from "../kube/api.ts";
@@ -63,7 +64,7 @@ export class World {
 
   static async create(options: WorldOptions): Promise<World> {
     const { seed } = options;
-    const clock = new VirtualClock();
+    const clock = new VirtualClock(undefined, drainMicrotasks);
     const scenario = options.scenario ?? drawScenario(seededRandom(seed, "scenario"));
     const random = seededRandom(seed, "world");
     const parts: { world?: World } = {};
