@@ -30,10 +30,16 @@ export interface Option {
   readonly tier: number;
 }
 
+/** Evacuees of one pool, class and limit: the same supplies serve them. */
+export interface Group {
+  readonly key: string;
+  readonly options: readonly Option[];
+}
+
 export class Book {
   readonly places: readonly Place[];
   readonly lanes: readonly Lane[];
-  readonly #options = new Map<string, readonly Option[]>();
+  readonly #groups = new Map<string, Group>();
 
   constructor(supplies: readonly Supply[], now: Instant) {
     const inOrder = supplies.toSorted((a, b) => compareText(a.id, b.id));
@@ -48,10 +54,10 @@ export class Book {
     });
   }
 
-  /** All that may serve one, in the order in which equals are taken. Shared by all of its pool, class and limit. */
-  optionsOf(evacuee: Evacuee): readonly Option[] {
-    const key = groupOf(evacuee);
-    const known = this.#options.get(key);
+  /** The group of one, with all that may serve it in the order in which equals are taken. */
+  groupOf(evacuee: Evacuee): Group {
+    const key = `${evacuee.pool} ${evacuee.priority} ${evacuee.latencyLimitMs}`;
+    const known = this.#groups.get(key);
     if (known) return known;
     const options = this.places
       .flatMap((place) => optionOf(place, evacuee) ?? [])
@@ -62,8 +68,9 @@ export class Book {
           a.place.supply.latencyMs - b.place.supply.latencyMs ||
           compareText(a.place.supply.id, b.place.supply.id),
       );
-    this.#options.set(key, options);
-    return options;
+    const group = { key, options };
+    this.#groups.set(key, group);
+    return group;
   }
 
   take(option: Option): void {
@@ -78,15 +85,11 @@ export class Book {
   }
 }
 
-export function groupOf({ pool, priority, latencyLimitMs }: Evacuee): string {
-  return `${pool} ${priority} ${latencyLimitMs}`;
-}
-
 export function isLeft({ place, preempts }: Option): boolean {
   return preempts === null ? place.free > 0 : place.preemptible > 0;
 }
 
-/** How many could be had if nobody else wanted any. */
+/** 0 is the most urgent class. */
 export function rankOf(priority: Priority): number {
   return PRIORITIES.indexOf(priority);
 }

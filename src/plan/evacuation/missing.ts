@@ -1,7 +1,8 @@
 /** Why one cannot be saved in time, and what is missing (S12). */
 import { formatInstant, type Instant } from "../../kernel/clock.ts";
-import { type Book, isLeft } from "./book.ts";
-import type { Evacuee, UnsavableReason } from "./types.ts";
+import { type Group, isLeft, type Option } from "./book.ts";
+import type { Mover } from "./movers.ts";
+import type { UnsavableReason } from "./types.ts";
 
 export interface Missing {
   readonly why: UnsavableReason;
@@ -9,29 +10,36 @@ export interface Missing {
 }
 
 /** At the moment of its turn, when nothing that is left serves it in time. */
-export function missingFor(evacuee: Evacuee, book: Book, workMs: number, now: Instant): Missing {
-  const options = book.optionsOf(evacuee);
-  const left = options.filter(isLeft);
-  if (left.length === 0) {
-    const bound = options.find(({ place: { supply }, preempts }) => preempts === null && supply.boundBy === "quota");
-    if (bound) return { why: "quota", missing: `quota for 1 more at ${bound.place.supply.id}` };
-    return { why: "supply", missing: options.length === 0 ? "any place that may serve it" : "1 place: all go to more urgent ones" };
+export function missingFor({ group, workMs, deadline }: Mover, now: Instant): Missing {
+  let earliest: Option | undefined;
+  let earliestAt = Infinity;
+  for (const option of group.options) {
+    if (!isLeft(option)) continue;
+    const readyAt = readyAtOf(option);
+    if (earliest && readyAt >= earliestAt) continue;
+    earliest = option;
+    earliestAt = readyAt;
   }
-  const deadline = evacuee.deadline ?? now;
-  const earliest = left
-    .map(({ place, readyInMs }) => ({
-      place,
-      servingAt: place.lane.next(place.floor) + readyInMs + workMs,
-      leastAt: now + readyInMs + workMs,
-    }))
-    .reduce((best, each) => (each.servingAt < best.servingAt ? each : best));
-  if (earliest.servingAt === Infinity) return { why: "time", missing: `${earliest.place.lane.site} absorbs nothing` };
-  const lateMs = Math.ceil(earliest.servingAt - deadline);
-  const paced = earliest.leastAt <= deadline ? `, because ${earliest.place.lane.site} absorbs ${rate(earliest.place.lane.perSecond)}` : "";
+  if (!earliest) return noPlace(group);
+  const { place, readyInMs } = earliest;
+  if (earliestAt === Infinity) return { why: "time", missing: `${place.lane.site} absorbs nothing` };
+  const servingAt = earliestAt + workMs;
+  const isPaced = now + readyInMs + workMs <= deadline;
+  const pace = isPaced ? `, because ${place.lane.site} absorbs ${rate(place.lane.perSecond)}` : "";
   return {
     why: "time",
-    missing: `${lateMs} ms: its node goes at ${formatInstant(deadline)} and ${earliest.place.supply.id} serves it at ${formatInstant(earliest.servingAt)}${paced}`,
+    missing: `${Math.ceil(servingAt - deadline)} ms: its node goes at ${formatInstant(deadline)} and ${place.supply.id} serves it at ${formatInstant(servingAt)}${pace}`,
   };
+}
+
+function readyAtOf({ place, readyInMs }: Option): Instant {
+  return place.lane.next(place.floor) + readyInMs;
+}
+
+function noPlace({ options }: Group): Missing {
+  const bound = options.find(({ place: { supply }, preempts }) => preempts === null && supply.boundBy === "quota");
+  if (bound) return { why: "quota", missing: `quota for 1 more at ${bound.place.supply.id}` };
+  return { why: "supply", missing: options.length === 0 ? "any place that may serve it" : "1 place: all go to more urgent ones" };
 }
 
 export function rate(perSecond: number): string {

@@ -1,15 +1,16 @@
 /** What the schedule promises, and what holds it back. */
 import type { Book } from "./book.ts";
 import { rate } from "./missing.ts";
-import type { Evacuee, Grant, Prediction } from "./types.ts";
+import type { Mover } from "./movers.ts";
+import type { Grant, Prediction } from "./types.ts";
 
 /** An evacuation is meant to be over so long after the notice (S9) … */
 export const WITHIN_MS = 90_000;
 /** … for this share of them. */
 export const TARGET_SHARE = 0.98;
 
-export function predict(evacuees: readonly Evacuee[], grants: readonly Grant[], book: Book): Prediction {
-  const byId = new Map(evacuees.map((each) => [each.id, each]));
+export function predict(movers: readonly Mover[], grants: readonly Grant[], book: Book): Prediction {
+  const byId = new Map(movers.map(({ evacuee }) => [evacuee.id, evacuee]));
   let within = 0;
   let beforeDeadline = 0;
   let breaches = 0;
@@ -21,7 +22,7 @@ export function predict(evacuees: readonly Evacuee[], grants: readonly Grant[], 
     if (placement.servingAt - evacuee.noticedAt <= WITHIN_MS) within += 1;
     if (placement.servingAt <= (evacuee.deadline ?? Infinity)) beforeDeadline += 1;
   }
-  const of = evacuees.length;
+  const of = movers.length;
   const attainable = within >= Math.ceil(of * TARGET_SHARE - 1e-9);
   const bottleneck = attainable ? null : bottleneckOf(grants, within, of, book);
   return { withinMs: WITHIN_MS, within, beforeDeadline, of, breaches, attainable, bottleneck };

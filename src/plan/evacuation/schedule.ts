@@ -13,10 +13,11 @@
 import type { Instant } from "../../kernel/clock.ts";
 import { PRIORITIES } from "../../model/membership.ts";
 import { compareText } from "../view.ts";
-import { Book, groupOf, isLeft, type Option, rankOf, SAME_TIME_MS } from "./book.ts";
-import { missingFor } from "./missing.ts";
+import { Book, isLeft, type Option, SAME_TIME_MS } from "./book.ts";
+import { type Missing, missingFor } from "./missing.ts";
+import { type Mover, moversOf } from "./movers.ts";
 import { predict } from "./prediction.ts";
-import type { EvacuationInput, EvacuationPlan, Evacuee, Grant, Reservation } from "./types.ts";
+import type { EvacuationInput, EvacuationPlan, Grant, Placement, Reservation } from "./types.ts";
 
 /** A place that is not used within this time is given to somebody else. */
 export const RESERVATION_MS = 15_000;
@@ -26,64 +27,25 @@ const MOST_ASKED = 4_000;
 const MOST_SWEEPS = 3;
 
 interface Turn {
-  readonly evacuee: Evacuee;
+  readonly mover: Mover;
   readonly option: Option;
-  startAt: Instant;
+  readonly startAt: Instant;
 }
 
 export function planEvacuation({ now, evacuees, supplies, reservations }: EvacuationInput): EvacuationPlan {
   const book = new Book(supplies, now);
-  const wanted = distinct(evacuees);
+  const wanted = moversOf(evacuees, book);
   const kept = keepReservations(wanted, reservations, book, now);
   const grants: Grant[] = [...kept.values()];
   for (const priority of PRIORITIES) {
-    const waiting = wanted.filter((each) => each.priority === priority && !kept.has(each.id));
+    const waiting = wanted.filter(({ evacuee }) => evacuee.priority === priority && !kept.has(evacuee.id));
     if (waiting.length > 0) grants.push(...new ClassSchedule(book, now).plan(waiting));
   }
   return { grants, prediction: predict(wanted, grants, book), nextLookAt: nextLook(grants, now) };
 }
 
-/** One entry for each id: the first notice, the earliest deadline, and of all else the first in order. */
-function distinct(evacuees: readonly Evacuee[]): readonly Evacuee[] {
-  const byId = new Map<string, Evacuee>();
-  for (const each of evacuees) {
-    const known = byId.get(each.id);
-    byId.set(each.id, known ? merged(known, each) : each);
-  }
-  return [...byId.values()].toSorted(compareTurns);
-}
-
-function merged(a: Evacuee, b: Evacuee): Evacuee {
-  const [first] = [a, b].toSorted(compareTurns);
-  return {
-    ...(first ?? a),
-    noticedAt: Math.min(a.noticedAt, b.noticedAt),
-    deadline: a.deadline === null || b.deadline === null ? (a.deadline ?? b.deadline) : Math.min(a.deadline, b.deadline),
-  };
-}
-
-function compareTurns(a: Evacuee, b: Evacuee): number {
-  return (
-    rankOf(a.priority) - rankOf(b.priority) ||
-    lastStart(a) - lastStart(b) ||
-    a.noticedAt - b.noticedAt ||
-    compareText(a.id, b.id) ||
-    compareText(groupOf(a), groupOf(b)) ||
-    workOf(a) - workOf(b)
-  );
-}
-
-function workOf({ stateMoveMs, warmUpMs }: Evacuee): number {
-  return stateMoveMs + warmUpMs;
-}
-
-/** When it must start at the latest, at a place that is ready; without a deadline far away, but a number: differences are taken of it. */
-function lastStart(evacuee: Evacuee): Instant {
-  return (evacuee.deadline ?? Number.MAX_SAFE_INTEGER) - workOf(evacuee);
-}
-
 function keepReservations(
-  wanted: readonly Evacuee[],
+  wanted: readonly Mover[],
   reservations: readonly Reservation[],
   book: Book,
   now: Instant,
@@ -92,7 +54,7 @@ function keepReservations(
   for (const each of reservations.toSorted((a, b) => compareText(a.supply, b.supply) || a.until - b.until))
     if (each.until > now && !live.has(each.evacuee)) live.set(each.evacuee, each);
   const kept = new Map<string, Grant>();
-  for (const evacuee of live.size === 0 ? [] : wanted) {
+  for (const { evacuee, workMs } of live.size === 0 ? [] : wanted) {
     const held = live.get(evacuee.id);
     const place = held && book.places.find(({ supply }) => supply.id === held.supply);
     if (!held || !place?.supply.passing) continue;
@@ -100,7 +62,7 @@ function keepReservations(
       kind: "go",
       evacuee: evacuee.id,
       supply: held.supply,
-      servingAt: held.servingAt ?? now + place.supply.readyInMs + workOf(evacuee),
+      servingAt: held.servingAt ?? now + place.supply.readyInMs + workMs,
       breach: place.supply.latencyMs > evacuee.latencyLimitMs,
       preempts: held.preempts ?? null,
       reservedUntil: held.until,
@@ -122,9 +84,9 @@ function nextLook(grants: readonly Grant[], now: Instant): Instant | null {
 class ClassSchedule {
   readonly #book: Book;
   readonly #now: Instant;
-  readonly #turns = new Map<string, Turn>();
-  /** By lane, in the order in which they were given: from the most to the least urgent. */
-  readonly #byLane = new Map<string, Map<string, Turn[]>>();
+  readonly #turns = new Map<Mover, Turn>();
+  /** By site and group, in the order in which they were given: from the most to the least urgent. */
+  readonly #bySite = new Map<string, Map<string, Turn[]>>();
   #asks = MOST_ASKED;
 
   constructor(book: Book, now: Instant) {
@@ -132,40 +94,40 @@ class ClassSchedule {
     this.#now = now;
   }
 
-  plan(evacuees: readonly Evacuee[]): readonly Grant[] {
-    let left = evacuees;
+  plan(movers: readonly Mover[]): readonly Grant[] {
+    let left = movers;
     for (let sweep = 0; sweep < MOST_SWEEPS && left.length > 0; sweep += 1) {
-      const failed = left.filter((evacuee) => !this.#give(evacuee, true) && !this.#exchange(evacuee));
+      const failed = left.filter((mover) => !this.#give(mover, mover.deadline) && !this.#exchange(mover));
       // What an exchange has made free may be what an earlier one looked for.
-      if (failed.length === left.length || (sweep === 0 && this.#turns.size === 0)) break;
+      if (failed.length === left.length) break;
       left = failed;
     }
-    const unsaved = evacuees.filter(({ id }) => !this.#turns.has(id));
-    const why = new Map(unsaved.map((evacuee) => [evacuee.id, missingFor(evacuee, this.#book, workOf(evacuee), this.#now)]));
-    for (const evacuee of unsaved) this.#give(evacuee, false);
+    const unsaved = movers.filter((mover) => !this.#turns.has(mover));
+    const why = new Map(unsaved.map((mover) => [mover, missingFor(mover, this.#now)]));
+    for (const mover of unsaved) this.#give(mover, Infinity);
     this.#raiseFloors();
-    return evacuees.map((evacuee) => this.#grantOf(evacuee, why.get(evacuee.id)));
+    return movers.map((mover) => this.#grantOf(mover, why.get(mover)));
   }
 
-  /** The best place that is left; with `inTime` only where it serves before its deadline. */
-  #give(evacuee: Evacuee, inTime: boolean): boolean {
-    const best = this.#best(evacuee, inTime ? (evacuee.deadline ?? Infinity) : Infinity, null);
+  /** The best place that is left and serves by then. */
+  #give(mover: Mover, by: Instant): boolean {
+    const best = this.#best(mover, by, null);
     if (!best) return false;
-    this.#enter({ evacuee, option: best, startAt: best.place.lane.take(best.place.floor) });
+    this.#enter({ mover, option: best, startAt: best.place.lane.take(best.place.floor) });
     this.#book.take(best);
     return true;
   }
 
-  #best(evacuee: Evacuee, deadline: Instant, notOn: string | null): Option | undefined {
-    const work = workOf(evacuee);
+  #best({ group, workMs }: Mover, by: Instant, notOn: string | null): Option | undefined {
     let best: Option | undefined;
     let bestSlot = Infinity;
-    for (const option of this.#book.optionsOf(evacuee)) {
-      if (best && option.tier > best.tier) break;
-      if (!isLeft(option) || option.place.lane.site === notOn) continue;
-      const servingAt = option.place.lane.next(option.place.floor) + option.readyInMs + work;
-      if (servingAt > deadline || servingAt === Infinity) continue;
-      const slot = Math.floor((servingAt - this.#now - work) / SAME_TIME_MS);
+    for (const option of group.options) {
+      const { place, tier, readyInMs } = option;
+      if (best && tier > best.tier) break;
+      if (!isLeft(option) || place.lane.site === notOn) continue;
+      const readyAt = place.lane.next(place.floor) + readyInMs;
+      if (readyAt + workMs > by || readyAt === Infinity) continue;
+      const slot = Math.floor((readyAt - this.#now) / SAME_TIME_MS);
       if (slot >= bestSlot) continue;
       best = option;
       bestSlot = slot;
@@ -174,31 +136,30 @@ class ClassSchedule {
   }
 
   #enter(turn: Turn): void {
-    this.#turns.set(turn.evacuee.id, turn);
-    const site = turn.option.place.lane.site;
-    const groups = this.#byLane.get(site) ?? new Map<string, Turn[]>();
-    this.#byLane.set(site, groups);
-    const group = groupOf(turn.evacuee);
-    const turns = groups.get(group);
+    this.#turns.set(turn.mover, turn);
+    const { site } = turn.option.place.lane;
+    const groups = this.#bySite.get(site) ?? new Map<string, Turn[]>();
+    this.#bySite.set(site, groups);
+    const turns = groups.get(turn.mover.group.key);
     if (turns) turns.push(turn);
-    else groups.set(group, [turn]);
+    else groups.set(turn.mover.group.key, [turn]);
   }
 
   #leave(turn: Turn): void {
-    const turns = this.#byLane.get(turn.option.place.lane.site)?.get(groupOf(turn.evacuee));
-    const index = turns?.indexOf(turn) ?? -1;
+    const turns = this.#bySite.get(turn.option.place.lane.site)?.get(turn.mover.group.key);
+    const index = turns?.lastIndexOf(turn) ?? -1;
     if (index >= 0) turns?.splice(index, 1);
   }
 
   /** Another of the class gives up its place, or its turn, because it can go elsewhere. */
-  #exchange(evacuee: Evacuee): boolean {
+  #exchange(mover: Mover): boolean {
     if (this.#asks <= 0 || this.#book.places.every(({ free }) => free === 0)) return false;
-    for (const option of this.#book.optionsOf(evacuee)) {
-      const latest = (evacuee.deadline ?? Infinity) - workOf(evacuee) - option.readyInMs;
-      for (const turns of this.#byLane.get(option.place.lane.site)?.values() ?? []) {
+    for (const option of mover.group.options) {
+      const latest = mover.deadline - mover.workMs - option.readyInMs;
+      for (const turns of this.#bySite.get(option.place.lane.site)?.values() ?? []) {
         const found = this.#movable(turns, option, latest);
         if (!found) continue;
-        this.#swap(evacuee, option, found.turn, found.to);
+        this.#swap(mover, option, found.turn, found.to);
         return true;
       }
     }
@@ -213,60 +174,65 @@ class ClassSchedule {
       this.#asks -= 1;
       if (!turn || turn.startAt > latest) continue;
       if (needsPlace && (turn.option.place !== wanted.place || turn.option.preempts !== wanted.preempts)) continue;
-      const to = this.#best(turn.evacuee, turn.evacuee.deadline ?? Infinity, needsPlace ? null : wanted.place.lane.site);
+      const to = this.#best(turn.mover, turn.mover.deadline, needsPlace ? null : wanted.place.lane.site);
       if (to) return { turn, to };
     }
     return undefined;
   }
 
-  #swap(evacuee: Evacuee, option: Option, turn: Turn, to: Option): void {
+  #swap(mover: Mover, option: Option, turn: Turn, to: Option): void {
     this.#leave(turn);
     this.#book.release(turn.option);
     this.#book.take(option);
-    this.#enter({ evacuee, option, startAt: turn.startAt });
-    this.#enter({ evacuee: turn.evacuee, option: to, startAt: to.place.lane.take(to.place.floor) });
+    this.#enter({ mover, option, startAt: turn.startAt });
+    this.#enter({ mover: turn.mover, option: to, startAt: to.place.lane.take(to.place.floor) });
     this.#book.take(to);
   }
 
   /** Where one that waits could have started sooner, nobody of a lower class does. */
   #raiseFloors(): void {
-    const latest = Math.max(...[...this.#turns.values()].map(({ startAt }) => startAt));
-    const open = new Set(
-      this.#book.places.filter((place) => (place.free > 0 || place.preemptible > 0) && place.lane.next(place.floor) < latest),
+    const waiting = [...this.#turns.values()].filter(({ startAt }) => startAt > this.#now);
+    const latest = waiting.reduce((most, { startAt }) => Math.max(most, startAt), this.#now);
+    const open = new Map(
+      this.#book.places
+        .filter((place) => place.free > 0 && place.lane.next(place.floor) < latest)
+        .map((place) => [place, place.lane.next(place.floor)]),
     );
     if (open.size === 0) return;
-    for (const { evacuee, option, startAt } of this.#turns.values()) {
-      for (const other of this.#book.optionsOf(evacuee)) {
+    const soonest = Math.min(...open.values());
+    for (const { mover, option, startAt } of waiting) {
+      if (startAt <= soonest) continue;
+      for (const other of mover.group.options) {
         if (other.tier > option.tier) break;
-        if (!open.has(other.place) || !isLeft(other)) continue;
-        if (other.place.lane.next(other.place.floor) + other.readyInMs >= startAt + option.readyInMs) continue;
+        const next = open.get(other.place);
+        if (next === undefined || !isLeft(other) || next + other.readyInMs >= startAt + option.readyInMs) continue;
         other.place.floor = Math.max(other.place.floor, startAt);
       }
     }
   }
 
-  #grantOf(evacuee: Evacuee, why: ReturnType<typeof missingFor> | undefined): Grant {
-    const turn = this.#turns.get(evacuee.id);
-    const placement = turn && {
-      supply: turn.option.place.supply.id,
-      startAt: turn.startAt,
-      servingAt: turn.startAt + turn.option.readyInMs + workOf(evacuee),
-      breach: turn.option.breach,
-      preempts: turn.option.preempts,
-    };
-    const isNow = placement !== undefined && placement.startAt <= this.#now;
+  #grantOf(mover: Mover, why: Missing | undefined): Grant {
+    const turn = this.#turns.get(mover);
+    const evacuee = mover.evacuee.id;
+    const isNow = turn !== undefined && turn.startAt <= this.#now;
     const reservedUntil = isNow ? this.#now + RESERVATION_MS : null;
-    if (why || !placement)
-      return {
-        kind: "unsavable",
-        evacuee: evacuee.id,
-        why: why?.why ?? "supply",
-        missing: why?.missing ?? "a place",
-        late: placement ?? null,
-        reservedUntil,
-      };
-    if (reservedUntil === null) return { kind: "wait", evacuee: evacuee.id, ...placement };
+    if (!turn || why) {
+      const { why: code, missing } = why ?? missingFor(mover, this.#now);
+      return { kind: "unsavable", evacuee, why: code, missing, late: turn ? placementOf(turn) : null, reservedUntil };
+    }
+    const placement = placementOf(turn);
+    if (reservedUntil === null) return { kind: "wait", evacuee, ...placement };
     const { startAt: _, ...where } = placement;
-    return { kind: "go", evacuee: evacuee.id, reservedUntil, ...where };
+    return { kind: "go", evacuee, reservedUntil, ...where };
   }
+}
+
+function placementOf({ mover, option, startAt }: Turn): Placement {
+  return {
+    supply: option.place.supply.id,
+    startAt,
+    servingAt: startAt + option.readyInMs + mover.workMs,
+    breach: option.breach,
+    preempts: option.preempts,
+  };
 }

@@ -1,0 +1,184 @@
+/** Properties of every schedule; a failure prints its seed, and `fc.assert(…, { seed })` takes one. */
+import fc from "fast-check";
+import { describe, test, expect } from "vitest";
+import { PRIORITIES } from "../../model/membership.ts";
+import { planEvacuation } from "./schedule.ts";
+import { evacuee, NOON, supply } from "./testing/builders.ts";
+import { faultsOf, worthOf } from "./testing/check.ts";
+import type { EvacuationInput } from "./types.ts";
+
+const POOLS = ["default/a", "default/b", "default/c"];
+/** A pool has one priority. */
+const PRIORITY_OF = new Map(POOLS.map((pool, index) => [pool, PRIORITIES[index] ?? "batch"]));
+
+const anEvacuee = fc
+  .record({
+    pool: fc.constantFrom(...POOLS),
+    deadline: fc.oneof({ weight: 5, arbitrary: fc.integer({ min: 0, max: 40_000 }) }, { weight: 1, arbitrary: fc.constant(null) }),
+    stateMoveMs: fc.integer({ min: 0, max: 8_000 }),
+    warmUpMs: fc.integer({ min: 0, max: 2_000 }),
+    noticed: fc.integer({ min: 0, max: 20_000 }),
+  })
+  .map(({ pool, deadline, noticed, ...rest }) => ({
+    ...rest,
+    pool,
+    priority: PRIORITY_OF.get(pool) ?? "batch",
+    noticedAt: NOON - noticed,
+    deadline: deadline === null ? null : NOON + deadline,
+  }));
+
+const SITES = ["x", "y", "z"] as const;
+const aSite = fc.record({
+  perSecond: fc.constantFrom(0.2, 0.5, 1, 3, 100),
+  burst: fc.integer({ min: 1, max: 5 }),
+  share: fc.double({ min: 0, max: 1, noNaN: true }),
+});
+
+const aSupply = fc.record({
+  site: fc.constantFrom(...SITES),
+  kind: fc.constantFrom("standby" as const, "on_demand" as const),
+  pool: fc.constantFrom(...POOLS),
+  latencyMs: fc.constantFrom(10, 20, 80, 140),
+  free: fc.integer({ min: 0, max: 6 }),
+  heat: fc.constantFrom(0, 0, 0, 0.9),
+  passing: fc.constantFrom(true, true, true, false),
+  preemptible: fc.integer({ min: 0, max: 3 }),
+});
+
+export const anInput = (most: number): fc.Arbitrary<EvacuationInput> =>
+  fc
+    .record({
+      evacuees: fc.array(anEvacuee, { maxLength: most }),
+      supplies: fc.array(aSupply, { maxLength: 6 }),
+      sites: fc.tuple(aSite, aSite, aSite),
+      held: fc.array(fc.tuple(fc.nat(most), fc.nat(6), fc.integer({ min: -5, max: 10_000 })), { maxLength: 4 }),
+    })
+    .map(({ evacuees, supplies, sites, held }) => {
+      const made = supplies.map(({ kind, pool, preemptible, free, site, ...rest }, index) => {
+        const { perSecond, burst, share } = sites[SITES.indexOf(site)] ?? sites[0];
+        const isStandby = kind === "standby";
+        const priority = PRIORITY_OF.get(pool) ?? "batch";
+        return supply(`s-${index}`, {
+          ...rest,
+          site,
+          kind,
+          free,
+          perSecond,
+          burst,
+          tokens: share * burst,
+          pool: isStandby ? pool : null,
+          readyInMs: isStandby ? 0 : 12_000,
+          preemptible:
+            isStandby && priority !== "critical" && preemptible > 0
+              ? { priority, count: Math.min(free, preemptible), readyInMs: 4_000 }
+              : null,
+        });
+      });
+      return {
+        now: NOON,
+        evacuees: evacuees.map((each, index) => evacuee(`e-${String(index).padStart(3, "0")}`, each)),
+        supplies: made,
+        reservations: held.map(([who, where, until]) => ({
+          evacuee: `e-${String(who).padStart(3, "0")}`,
+          supply: `s-${where}`,
+          until: NOON + until,
+        })),
+      };
+    });
+
+const shuffled = <T>(items: readonly T[], by: readonly number[]): readonly T[] =>
+  items
+    .map((item, index) => ({ item, key: by[index % Math.max(1, by.length)] ?? index }))
+    .toSorted((a, b) => a.key - b.key)
+    .map(({ item }) => item);
+
+describe("every schedule", () => {
+  test("gives each evacuee one grant, no place and no token twice, and inverts no class (I12, I13)", () => {
+    fc.assert(
+      fc.property(anInput(24), (input) => {
+        expect(faultsOf(input, planEvacuation(input))).toEqual([]);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("does not depend on the order of evacuees, supplies and reservations, nor on duplicates (I17)", () => {
+    fc.assert(
+      fc.property(
+        anInput(16),
+        fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 17, maxLength: 17 }),
+        fc.nat(16),
+        (input, by, again) => {
+          const duplicate = input.evacuees[again];
+          const other = {
+            now: input.now,
+            evacuees: shuffled(
+              [...input.evacuees, ...(duplicate ? [duplicate, { ...duplicate, noticedAt: duplicate.noticedAt + 5 }] : [])],
+              by,
+            ),
+            supplies: shuffled(input.supplies, by),
+            reservations: shuffled(input.reservations, by),
+          };
+          expect(planEvacuation(other)).toEqual(planEvacuation(input));
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("with more places is worth no less: of the highest class that it changes anything for, more are in time or placed", () => {
+    fc.assert(
+      fc.property(anInput(16), fc.nat(5), fc.integer({ min: 1, max: 3 }), (input, which, more) => {
+        const supplies = input.supplies.map((each, index) => (index === which ? { ...each, free: each.free + more } : each));
+        const before = worthOf(input, planEvacuation(input));
+        const after = worthOf(input, planEvacuation({ ...input, supplies }));
+        const changed = before.findIndex((count, index) => count !== after[index]);
+        expect(changed === -1 || (after[changed] ?? 0) > (before[changed] ?? 0), `${before.join()} → ${after.join()}`).toBe(true);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("of 5,000 evacuees over 3 sites is made within 200 ms", () => {
+    const evacuees = Array.from({ length: 5_000 }, (_, index) =>
+      evacuee(`e-${index}`, {
+        pool: `default/p-${index % 50}`,
+        priority: PRIORITIES[(index % 50) % 3] ?? "batch",
+        deadline: NOON + 30_000 + ((index * 7_919) % 90_000),
+        stateMoveMs: (index * 104_729) % 9_000,
+      }),
+    );
+    const supplies = SITES.flatMap((site, far) => [
+      ...Array.from({ length: 50 }, (_, pool) =>
+        supply(`${site}/standby/${pool}`, {
+          site,
+          pool: `default/p-${pool}`,
+          free: 20,
+          latencyMs: 20 + far * 60,
+          perSecond: 15,
+          burst: 50,
+        }),
+      ),
+      ...Array.from({ length: 9 }, (_, spot) =>
+        supply(`${site}/spot/${spot}`, {
+          site,
+          kind: "on_demand",
+          free: 150,
+          readyInMs: 30_000,
+          latencyMs: 22 + far * 60,
+          perSecond: 15,
+          burst: 50,
+        }),
+      ),
+    ]);
+    const input = { now: NOON, evacuees, supplies, reservations: [] };
+    const times = Array.from({ length: 20 }, () => {
+      const from = performance.now();
+      planEvacuation(input);
+      return performance.now() - from;
+    }).toSorted((a, b) => a - b);
+    console.log(`5,000 evacuees over 3 sites: median ${times[10]?.toFixed(1)} ms, worst ${times[19]?.toFixed(1)} ms`);
+    expect(faultsOf(input, planEvacuation(input)).length).toBe(0);
+    expect(times[18]).toBeLessThan(200);
+  });
+});
