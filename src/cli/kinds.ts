@@ -43,12 +43,12 @@ const POOLS = defineKind<PoolView>({
     { head: "MODE", cell: ({ mode, freeze }) => (freeze ? `${mode} (frozen)` : mode) },
     { head: "DESIRED", cell: ({ desired }) => String(desired) },
     { head: "SERVING", cell: ({ serving }) => String(serving) },
+    { head: "STANDBY", cell: ({ standby: { wanted, ready } }) => (wanted === 0 && ready === 0 ? "-" : `${ready}/${wanted}`) },
     {
       head: "COMING",
       cell: ({ phases, standby }) =>
         String(sum(phases, ["pending", "creating", "preparing", "validating", "standby", "admitted"]) - standby.ready),
     },
-    { head: "STANDBY", cell: ({ standby: { wanted, ready } }) => (wanted === 0 && ready === 0 ? "-" : `${ready}/${wanted}`) },
     { head: "LEAVING", cell: ({ phases }) => String(sum(phases, ["draining", "sealed", "retiring", "retired", "failed"])) },
     { head: "HELD", cell: ({ heldSteps }) => String(heldSteps) },
     { head: "WHY", cell: ({ reasons }) => dash(reasons.find(({ subject }) => subject === "")?.code ?? reasons[0]?.code) },
