@@ -47,7 +47,7 @@ export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, no
     case "retiring":
       return remove(pool, instance, draft);
     case "retired":
-      return confirmAbsence(instance, draft);
+      return confirmAbsence(instance, now, draft);
     case "deleted":
       return;
     default:
@@ -344,8 +344,13 @@ function cleanUp(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): 
   });
 }
 
-function confirmAbsence(instance: InstanceSnapshot, draft: Draft): void {
-  if (instance.objectsGone === true)
+/** What was made and deleted at once may look gone because it was never seen, and its pods end later than it. */
+function confirmAbsence(instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  const { createdAt } = instance.record;
+  const until = createdAt + OBJECTS_SEEN_WITHIN_MS;
+  // A clock that was set back since keeps nobody.
+  const mayBeUnseen = now >= createdAt && now < until;
+  if (instance.objectsGone === true && !mayBeUnseen)
     draft.decide({ kind: "move", instance: idOf(instance), from: "retired", to: "deleted", reason: reason("gone") });
-  else draft.hold(idOf(instance), reason("awaiting_absence"));
+  else draft.hold(idOf(instance), reason("awaiting_absence"), ...(mayBeUnseen ? [until] : []));
 }

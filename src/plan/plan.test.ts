@@ -403,6 +403,18 @@ describe("a seal", () => {
       brief(planPool(poolOf({ desired: 0, floor: 0, max: 1 }, [instance("retired", { objectsGone })]), NOON));
     expect([retired(false), retired(null), retired(true)]).toEqual([[], [], ["move orders-a retired→deleted"]]);
   });
+
+  test("what was only just made may be unseen rather than gone; a clock that was set back keeps nobody (D5)", () => {
+    const retired = (createdAt: number) =>
+      planPool(
+        poolOf({ desired: 0, floor: 0, max: 1 }, [instance("retired", { objectsGone: true, record: { phase: "retired", createdAt } })]),
+        NOON,
+      );
+    expect(brief(retired(NOON - 9_999))).toEqual([]);
+    expect(retired(NOON - 9_999).nextLookAt).toBe(NOON + 1);
+    expect(brief(retired(NOON - 10_000))).toEqual(["move orders-a retired→deleted"]);
+    expect(brief(retired(NOON + 1))).toEqual(["move orders-a retired→deleted"]);
+  });
 });
 
 describe("size", () => {

@@ -21,6 +21,8 @@ export interface SeedOptions extends Pick<WorldOptions, "compose" | "tamper"> {
   readonly faultsForMs?: number;
   /** The bound of the liveness phase, virtual ms. */
   readonly convergeWithinMs?: number;
+  /** What is violated later does not matter. */
+  readonly stopsAtViolation?: boolean;
 }
 
 export interface Violation {
@@ -49,6 +51,7 @@ const SETTLE_WITHIN_MS = 120_000;
 const CONVERGE_WITHIN_MS = 15 * 60_000;
 /** It must stay as it should be for this long. */
 const STAY_MS = 10_000;
+const LOOK_EVERY_MS = 500;
 /** More say nothing new. */
 const MAX_VIOLATIONS = 20;
 
@@ -72,7 +75,8 @@ async function run(seed: number, options: SeedOptions): Promise<SeedResult> {
   await world.start();
   const started = await converges(world, SETTLE_WITHIN_MS);
   if (started.missing.length > 0) violate("I16", `before any fault: ${started.missing.join("; ")}`);
-  const convergedMs = started.missing.length > 0 ? null : await throughFaults(world, options, violate);
+  const isOver = (): boolean => options.stopsAtViolation === true && violations.length > 0;
+  const convergedMs = started.missing.length > 0 ? null : await throughFaults(world, options, violate, isOver);
   const result = {
     seed,
     hash: world.log.hash(),
@@ -112,7 +116,12 @@ export async function createCheckedWorld(
   return { world, violate };
 }
 
-async function throughFaults(world: World, options: SeedOptions, violate: (id: string, sentence: string) => void): Promise<number | null> {
+async function throughFaults(
+  world: World,
+  options: SeedOptions,
+  violate: (id: string, sentence: string) => void,
+  isOver: () => boolean,
+): Promise<number | null> {
   const { clock, seed, log } = world;
   const faultsForMs = options.faultsForMs ?? FAULTS_FOR_MS;
   const injector = new Injector(world);
@@ -120,7 +129,9 @@ async function throughFaults(world: World, options: SeedOptions, violate: (id: s
   for (const { atMs, fault } of options.faults ?? planFaults(seededRandom(seed, "faults"), faultsForMs, options.kinds)) {
     clock.after(atMs, () => injector.inject(fault));
   }
-  await clock.advance(faultsForMs + 5_000);
+  for (let leftMs = faultsForMs + 5_000; leftMs > 0 && !isOver(); leftMs -= LOOK_EVERY_MS)
+    await clock.advance(Math.min(LOOK_EVERY_MS, leftMs));
+  if (isOver()) return null;
   log.add("the faults stop");
   const healedAt = clock.monotonic();
   injector.heal();

@@ -14,6 +14,7 @@ export async function runStage(stage: Stage, seed: number): Promise<{ readonly i
     ...(stage.faults === undefined ? {} : { kinds: stage.faults }),
     faultsForMs: stage.faultsForMs ?? FAULTS_FOR_MS,
     convergeWithinMs: CONVERGE_WITHIN_MS,
+    stopsAtViolation: true,
   });
   return violations[0];
 }

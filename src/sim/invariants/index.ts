@@ -4,9 +4,13 @@ import { candidateFailuresAreBounded, inventoriesAreFew, sizeIsBounded } from ".
 import type { Checker } from "./checker.ts";
 import { cordonIsProven, foreignCordonsStay, onlyOwnObjectsAreTouched } from "./cluster-writes.ts";
 import { confirmedSealIsEmpty, noObligationIsLostByADelete, voluntaryDrainHasASpare } from "./drains.ts";
+import { deletedIsAbsent, doneStepsHaveTheirEffect, protectionIsProven } from "./effects.ts";
 import { evidenceIsImmutable } from "./evidence.ts";
 import { nothingUnexpectedIsThrown } from "./faults.ts";
 import { flagOffMeansNoMutation } from "./flag.ts";
+import { lossesAreCounted } from "./losses.ts";
+import { candidatesPause, retriesPause } from "./pauses.ts";
+import { disruptionsAreFew, drainsBearTheGravestLoss, frozenMeansNoDecision } from "./policy.ts";
 import { replayedStepsActOnce, stepsAreRecordedFirst } from "./steps.ts";
 import { countsAddUp, trafficFollowsAPassedCheck } from "./traffic.ts";
 
@@ -28,6 +32,15 @@ export function allCheckers(): readonly Checker[] {
     flagOffMeansNoMutation(),
     replayedStepsActOnce(),
     stepsAreRecordedFirst(),
+    doneStepsHaveTheirEffect(),
+    deletedIsAbsent(),
+    protectionIsProven(),
+    lossesAreCounted(),
+    retriesPause(),
+    candidatesPause(),
+    disruptionsAreFew(),
+    frozenMeansNoDecision(),
+    drainsBearTheGravestLoss(),
     nothingUnexpectedIsThrown(),
   ];
 }
