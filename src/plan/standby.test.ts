@@ -19,7 +19,7 @@ const line = (decision: Effect | Move): string => {
     case "cordon_node":
       return `cordon ${decision.node.name}`;
     default:
-      return `${decision.kind} ${decision.instance}`;
+      return `${decision.kind} ${"instance" in decision ? decision.instance : ""}`;
   }
 };
 const brief = ({ decisions }: Plan): readonly string[] => decisions.map(line);
