@@ -6,6 +6,7 @@ import { poolSchema } from "../src/model/pool.ts";
 
 test.each([
   ["orders", "relevo/v1"],
+  ["accounts", "relevo/v1"],
   ["plain-python", "none"],
 ])("the Pool of %s is one that Relevo takes", (name, protocol) => {
   const text = readFileSync(join(import.meta.dirname, name, "pool.yaml"), "utf8");

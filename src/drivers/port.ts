@@ -3,7 +3,7 @@
  * time and fails with a RelevoError whose class says what may be done about it.
  */
 import type { Instant } from "../kernel/clock.ts";
-import type { Health, Identity, Obligations, ProtocolAnswer } from "../model/protocol.ts";
+import type { Health, Identity, LeaseAccess, Obligations, ProtocolAnswer } from "../model/protocol.ts";
 
 export interface InstanceTarget {
   readonly host: string;
@@ -22,6 +22,8 @@ export interface InstanceCall {
   readonly bootId: string;
   /** Of a drain: when it must be over; null: as long as the work lasts. */
   readonly deadline: Instant | null;
+  /** Of an admission to a pool with a writer lease. The token in it is a secret. */
+  readonly lease?: LeaseAccess;
 }
 
 export type InstanceHealth = Health | { readonly ok: boolean; readonly bootId: null; readonly reason: string | null };

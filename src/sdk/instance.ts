@@ -281,11 +281,11 @@ export class RelevoInstance {
   /** What began under an epoch is answered under it, or not at all. */
   #stamp(response: ServerResponse, epoch: string): void {
     response.setHeader(WRITER_EPOCH_HEADER, epoch);
-    const writeHead = response.writeHead.bind(response) as (...given: unknown[]) => ServerResponse;
-    // Also what sets no head itself comes through here.
-    response.writeHead = (...given: unknown[]) => {
-      if (this.writer.epoch() === null) response.destroy();
-      return writeHead(...given);
+    const writeHead = response.writeHead.bind(response) as (status: number, ...more: unknown[]) => ServerResponse;
+    // Also what sets no head itself comes through here. An error tells nothing that could be stale.
+    response.writeHead = (status: number, ...more: unknown[]) => {
+      if (status < 500 && this.writer.epoch() === null) response.destroy();
+      return writeHead(status, ...more);
     };
   }
 

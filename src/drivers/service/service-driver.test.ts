@@ -148,3 +148,22 @@ test("what does not speak HTTP is told apart from what is away", async () => {
   await expect(driver.identity(target)).rejects.toMatchObject({ code: "instance_answer_invalid", class: "terminal" });
   server.close();
 });
+
+test("an admission brings the access to a writer lease along; without one there is no such field", async () => {
+  const bodies: unknown[] = [];
+  const target = await targetOf(async (request, response) => {
+    let text = "";
+    for await (const chunk of request) text += chunk;
+    bodies.push(JSON.parse(text));
+    response.end(JSON.stringify({ bootId: "b", step: "s1", state: "admitted" }));
+  });
+  const lease = { url: "http://127.0.0.1:1/v1/leases/renew", token: "t", pool: "default/orders", instance: "orders-1", ttlMs: 10_000 };
+
+  await driver.admit(target, { ...CALL, lease });
+  await driver.admit(target, CALL);
+
+  expect(bodies).toEqual([
+    { bootId: "b", deadline: null, lease },
+    { bootId: "b", deadline: null },
+  ]);
+});

@@ -99,7 +99,11 @@ export class ServiceDriver implements InstanceDriver {
 
   async #call(target: InstanceTarget, name: string, call: InstanceCall): Promise<CallOutcome> {
     if (target.protocol === "none") return { kind: "not_spoken" };
-    const body = JSON.stringify({ bootId: call.bootId, deadline: call.deadline === null ? null : formatInstant(call.deadline) });
+    const body = JSON.stringify({
+      bootId: call.bootId,
+      deadline: call.deadline === null ? null : formatInstant(call.deadline),
+      ...(call.lease === undefined ? {} : { lease: call.lease }),
+    });
     const answer = await this.#send(target, "POST", `${PROTOCOL_PREFIX}/${name}`, CALL_LIMIT_MS, { step: call.step, body });
     if (answer.status !== 200) throw refusalOf(answer, target);
     const parsed = parseAnswer(answer, callAnswerSchema, target);
