@@ -15,6 +15,19 @@ test("the same seed gives the same event log to the byte, twice here and once in
   expect(elsewhere).toMatchObject({ seeds: "7..7", hash: first.hash });
 }, 120_000);
 
+test("whatever the number of processes, the seeds come out the same", () => {
+  const script = join(import.meta.dirname, "../../tools/simulate/simulate.ts");
+  const [alone, together] = ["1", "3"].map((workers): unknown => {
+    const output = execFileSync(process.execPath, ["--no-warnings", script, "--seeds", "11..15", "--workers", workers], {
+      encoding: "utf8",
+    });
+    const { seedsPerSecond: _, timesRealTime: __, ...result } = JSON.parse(output) as Record<string, unknown>;
+    return result;
+  });
+
+  expect(together).toEqual(alone);
+}, 120_000);
+
 test("another seed is another run", async () => {
   const [one, other] = [await simulate(8, { faultsForMs: 1_000 }), await simulate(9, { faultsForMs: 1_000 })];
 

@@ -1,22 +1,38 @@
 /**
- * `npm run simulate:standard -- --seeds A..B [--log]`: the standard mix of faults, one seed after the other. Exits 1 on a violation, when a pool does not
- * converge, and when a kind of fault was never injected (with fewer than 100 seeds that is said and not judged). `--log` prints each seed's events.
+ * `npm run simulate:standard -- --seeds A..B [--workers N] [--log]`: the standard mix of faults. Exits 1 on a violation, when a pool does not converge, and
+ * when a kind of fault was never injected (with fewer than 100 seeds that is said and not judged). `--log` prints each seed's events.
+ *
+ * The seeds run in N processes, as many as there are cores when nothing is said; the result is the same whatever N is. How far it is goes to stderr.
  */
 import { createHash } from "node:crypto";
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { composeController } from "../../src/cli/processes/controller.ts";
 import { FAULT_KINDS } from "../../src/sim/faults.ts";
-import { replayCommand, runSeed } from "../../src/sim/run-seed.ts";
+import { replayCommand } from "../../src/sim/run-seed.ts";
+import { runSeeds } from "./seed-workers.ts";
 
 /** Fewer seeds need not draw every kind. */
 const SEEDS_FOR_ALL_KINDS = 100;
 /** Counted by what they do, not by their kind. */
 const TOOK: Readonly<Record<string, readonly string[]>> = { watch_break: ["watch_ended", "watch_broken", "watch_gone"] };
 
-const { values } = parseArgs({ options: { seeds: { type: "string", default: "1..100" }, log: { type: "boolean", default: false } } });
+/** How often it is said how far it is. */
+const PROGRESS_MS = 10_000;
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "1..100" },
+    workers: { type: "string", default: String(availableParallelism()) },
+    log: { type: "boolean", default: false },
+  },
+});
 const range = /^(\d+)(?:\.\.(\d+))?$/.exec(values.seeds);
 if (range === null) {
   console.error(`--seeds: found ${values.seeds}; allowed: A or A..B, whole numbers`);
+  process.exit(2);
+}
+if (!/^[1-9]\d*$/.test(values.workers)) {
+  console.error(`--workers: found ${values.workers}; allowed: a whole number from 1`);
   process.exit(2);
 }
 const from = Number(range[1]);
@@ -29,13 +45,19 @@ let virtualMs = 0;
 let slowestMs = 0;
 const startedAt = performance.now();
 
-for (let seed = from; seed <= to; seed++) {
-  const result = await runSeed(seed, { compose: composeController });
+let toldAt = startedAt;
+
+for await (const result of runSeeds({ from, to, workers: Number(values.workers), log: values.log })) {
+  const { seed } = result;
   hash = hash === "" ? result.hash : createHash("sha256").update(hash).update(result.hash).digest("hex");
   virtualMs += result.virtualMs;
   slowestMs = Math.max(slowestMs, result.convergedMs ?? 0);
   for (const [kind, count] of result.faultCounts) counts.set(kind, (counts.get(kind) ?? 0) + count);
   if (values.log) process.stdout.write(`${result.log.join("\n")}\n`);
+  if (performance.now() - toldAt > PROGRESS_MS) {
+    toldAt = performance.now();
+    console.error(`${seed - from + 1} of ${to - from + 1} seeds, ${failed.length} failed, ${Math.round((toldAt - startedAt) / 1000)} s`);
+  }
   if (result.violations.length === 0) continue;
   failed.push(seed);
   for (const { id, atMs, sentence } of result.violations) console.log(`seed ${seed}: ${id} at ${(atMs / 1000).toFixed(3)} s: ${sentence}`);
