@@ -7,7 +7,7 @@ import { SLOW_START_FLOOR } from "./limits.ts";
 import type { MemberState, RouteState } from "./membership.ts";
 
 /** From `SLOW_START_FLOOR` to 1, growing evenly over the policy's `slowStartMs`. `now` is monotonic ms. */
-export function weightOf(member: MemberState, policy: RoutePolicy, now: number): number {
+export function weightOf(member: Pick<MemberState, "slowStartFrom">, policy: Pick<RoutePolicy, "slowStartMs">, now: number): number {
   if (member.slowStartFrom === null) return 1;
   const share = policy.slowStartMs === 0 ? 1 : (now - member.slowStartFrom) / policy.slowStartMs;
   if (share >= 1) {
