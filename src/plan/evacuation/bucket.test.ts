@@ -44,13 +44,28 @@ describe("a bucket's rate is learned from what is measured (S12, I12)", () => {
     expect(bucket.learned().perSecond).toBeLessThan(13);
   });
 
-  test("where more than a tenth fails the rate falls to nine tenths of what serves, where all fails to a half", () => {
+  test("where more than a tenth fails the rate falls to nine tenths of what serves, by half at most", () => {
     const bucket = new AbsorptionBucket({ site: "a", perSecond: 10, burst: 10 }, NOON);
-    for (let index = 0; index < 40; index += 1) bucket.served(NOON + index * 200, 500);
+    for (let index = 0; index < 80; index += 1) bucket.served(NOON + index * 100, 500);
     for (let index = 0; index < 10; index += 1) bucket.failed(NOON + 8_000);
-    expect(bucket.view(NOON + 10_000).perSecond).toBeCloseTo(3.6);
+    expect(bucket.view(NOON + 10_000).perSecond).toBeCloseTo(7.2);
     for (let index = 0; index < 10; index += 1) bucket.failed(NOON + 11_000);
-    expect(bucket.view(NOON + 20_000).perSecond).toBeCloseTo(1.8);
+    expect(bucket.view(NOON + 20_000).perSecond).toBeCloseTo(3.6);
+  });
+
+  test("one of three that fails tells little: the rate is not taken for the two that were asked to come", () => {
+    const bucket = new AbsorptionBucket({ site: "a", perSecond: 10, burst: 10 }, NOON);
+    bucket.served(NOON + 1_000, 500);
+    bucket.served(NOON + 1_000, 500);
+    bucket.failed(NOON + 8_000);
+    expect(bucket.view(NOON + 10_000).perSecond).toBeCloseTo(5);
+  });
+
+  test("a rate that is hardly used does not rise, however much was waited", () => {
+    const bucket = new AbsorptionBucket({ site: "a", perSecond: 10, burst: 10 }, NOON);
+    for (let index = 0; index < 20; index += 1) bucket.served(NOON + index * 100, 500);
+    bucket.waited(NOON + 3_000);
+    expect(bucket.view(NOON + 10_000).perSecond).toBe(10);
   });
 
   test("a quiet site keeps its rate, however long, and what was learned is taken up again", () => {

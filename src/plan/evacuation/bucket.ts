@@ -4,8 +4,8 @@
  * The rate is judged once per window of ten seconds, by what was measured in it, and by nothing else:
  *
  * 1. Overrun: more than a tenth of those that ended failed, or the rest took on the mean more than twice as long as the best that the site has shown. The rate
- *    becomes nine tenths of what was seen serving per second, or half of itself where nothing was: what it really absorbs is what came through.
- * 2. All well, and somebody waited for a token: the bucket is what limits. The rate rises by a quarter.
+ *    becomes nine tenths of what was seen serving per second, but falls by half at most: in one window few may have ended because few had been sent.
+ * 2. All well, somebody waited for a token, and at least half of what the rate allows came through: the bucket is what limits. The rate rises by a quarter.
  * 3. Otherwise it stays: a quiet site tells nothing.
  *
  * The best time fades by a hundredth per window towards what is seen, so that a site that has become slower for good is not held down for ever. `burst` is at
@@ -22,6 +22,8 @@ const OVERRUN_SLOWDOWN = 2;
 /** With fewer ends than this in a window, one slow one would decide. */
 const LEAST_ENDS = 3;
 const BURST_SECONDS = 10;
+/** A rate that is not used is no lower bound of what could be absorbed. */
+const LEAST_USED_SHARE = 0.5;
 
 export interface AbsorptionConfig {
   readonly site: string;
@@ -124,10 +126,10 @@ export class AbsorptionBucket {
   #judge(): void {
     const ends = this.#served + this.#failed;
     const meanMs = this.#served > 0 ? this.#sumMs / this.#served : null;
+    const seen = (this.#served / WINDOW_MS) * 1_000;
     if (ends >= LEAST_ENDS && this.#isOverrun(ends, meanMs)) {
-      const seen = (this.#served / WINDOW_MS) * 1_000;
-      this.#perSecond = clamp(this.#served > 0 ? Math.min(this.#perSecond, 0.9 * seen) : this.#perSecond / 2);
-    } else if (this.#served > 0 && this.#failed <= ends * OVERRUN_FAILED_SHARE && this.#isShort) {
+      this.#perSecond = clamp(Math.max(this.#perSecond / 2, Math.min(this.#perSecond, 0.9 * seen)));
+    } else if (this.#isShort && this.#failed <= ends * OVERRUN_FAILED_SHARE && seen >= LEAST_USED_SHARE * this.#perSecond) {
       this.#perSecond = clamp(this.#perSecond * 1.25);
     }
     if (meanMs !== null) this.#bestMs = this.#bestMs === null ? meanMs : Math.min(meanMs, this.#bestMs + 0.01 * (meanMs - this.#bestMs));
