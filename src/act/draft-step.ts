@@ -1,6 +1,7 @@
 /** From what the planner wants to a step whose payload says everything: whoever finishes it needs nothing but the step. */
 import { RelevoError } from "../kernel/errors.ts";
 import type { InstanceRecord } from "../model/instance.ts";
+import type { Placement } from "../model/placement.ts";
 import { reason } from "../model/reasons.ts";
 import type { StepDraft } from "../model/step.ts";
 import type { Effect } from "../plan/decision.ts";
@@ -36,7 +37,7 @@ export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unk
   });
   switch (effect.kind) {
     case "create_instance":
-      return draft(stepIds.create(instance), "create_instance/1", createPayload(snapshot, instance, blueprint));
+      return draft(stepIds.create(instance), "create_instance/1", createPayload(snapshot, instance, blueprint, effect.placement));
     case "protect_pod": {
       const payload: ProtectPod = { pod: { namespace: snapshot.namespace, ...effect.pod }, objects: [...seen.record.objects] };
       return draft(stepIds.protect(effect.pod.uid), "protect_pod/1", payload);
@@ -116,9 +117,9 @@ function operationOf({ id, replaces }: InstanceRecord): string {
   return replaces === null ? `instance/${id}` : `replace/${replaces}`;
 }
 
-function createPayload(snapshot: PoolSnapshot, instance: string, blueprint: unknown): CreateInstance {
+function createPayload(snapshot: PoolSnapshot, instance: string, blueprint: unknown, placement: Placement | undefined): CreateInstance {
   const { namespace, name, spec } = snapshot;
-  const objects = renderBlueprint(blueprint, { instance, pool: name, site: spec.sites[0] ?? "local", namespace });
+  const objects = renderBlueprint(blueprint, { instance, pool: name, site: spec.sites[0] ?? "local", namespace }, placement);
   return { instance, namespace, createdBy: stepIds.create(instance), objects: objects as CreateInstance["objects"] };
 }
 
@@ -128,6 +129,7 @@ function admitPayload(effect: Extract<Effect, { kind: "admit_instance" }>, seen:
   const { nodeName, nodeUid } = record.incarnation;
   // Only the first process of an instance that nothing is held against is a candidate: another one comes back to where it stood, for as long as it may.
   // Without mode Act nothing that is seen of nodes stands in its way (D1).
+  const { lease } = snapshot.spec.state;
   const isCandidate = effect.incarnation === 1 && seen.evidence.length === 0 && snapshot.spec.disruption.mode === "Act";
   return {
     instance: record.id,
@@ -135,6 +137,7 @@ function admitPayload(effect: Extract<Effect, { kind: "admit_instance" }>, seen:
     from: record.phase,
     process: requireProcess(effect, seen, snapshot),
     node: isCandidate && nodeName !== null && nodeUid !== null ? { name: nodeName, uid: nodeUid } : null,
+    ...(lease === undefined ? {} : { lease: { pool: snapshot.pool, ttlMs: lease.ttl } }),
   };
 }
 

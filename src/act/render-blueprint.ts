@@ -5,7 +5,9 @@
  */
 import { z } from "zod";
 import { RelevoError } from "../kernel/errors.ts";
-import { LABELS } from "../model/marks.ts";
+import { ANNOTATIONS, LABELS } from "../model/marks.ts";
+import { ANYWHERE, isAnywhere, type Placement } from "../model/placement.ts";
+import { withPlacement } from "./render-placement.ts";
 
 export interface RenderNames {
   readonly instance: string;
@@ -26,7 +28,7 @@ const blueprintSchema = z.object({
 const WORKLOADS = ["Deployment", "StatefulSet"];
 
 /** In the order in which they are created: what pods need first, the lead workload last but for its members. */
-export function renderBlueprint(blueprint: unknown, names: RenderNames): readonly Json[] {
+export function renderBlueprint(blueprint: unknown, names: RenderNames, placement: Placement = ANYWHERE): readonly Json[] {
   const parsed = blueprintSchema.safeParse(blueprint);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
@@ -36,12 +38,12 @@ export function renderBlueprint(blueprint: unknown, names: RenderNames): readonl
   }
   const { objects } = parsed.data;
   const lead = objects.findIndex(({ kind }) => WORKLOADS.includes(kind));
-  const rendered = objects.map((object, index) => renderObject(object, names, index === lead));
+  const rendered = objects.map((object, index) => renderObject(object, names, index === lead, placement));
   const isWorkload = (_: unknown, index: number): boolean => WORKLOADS.includes(objects[index]?.kind ?? "");
   return [...rendered.filter((object, index) => !isWorkload(object, index)), ...rendered.filter(isWorkload)];
 }
 
-function renderObject(object: Json, names: RenderNames, isLead: boolean): Json {
+function renderObject(object: Json, names: RenderNames, isLead: boolean, placement: Placement): Json {
   const filled = fill(object, names) as Json;
   const labels = { [LABELS.pool]: names.pool, [LABELS.instance]: names.instance };
   const { ownerReferences: _, ...metadata } = child(filled, "metadata");
@@ -60,8 +62,14 @@ function renderObject(object: Json, names: RenderNames, isLead: boolean): Json {
       selector: { ...selector, matchLabels: { ...child(selector, "matchLabels"), [LABELS.instance]: names.instance } },
       template: {
         ...template,
-        metadata: { ...templateMetadata, labels: { ...child(templateMetadata, "labels"), ...labels } },
-        spec: withEnvironment(child(template, "spec"), names),
+        metadata: {
+          ...templateMetadata,
+          labels: { ...child(templateMetadata, "labels"), ...labels },
+          ...(isAnywhere(placement)
+            ? {}
+            : { annotations: { ...child(templateMetadata, "annotations"), [ANNOTATIONS.placement]: JSON.stringify(placement) } }),
+        },
+        spec: withPlacement(withEnvironment(child(template, "spec"), names), placement),
       },
     },
   };

@@ -11,15 +11,19 @@ import { changesOf } from "../act/changes-of.ts";
 import { draftStep } from "../act/draft-step.ts";
 import type { Executor } from "../act/executor.ts";
 import type { Clock, Instant } from "../kernel/clock.ts";
-import { describeError, RelevoError } from "../kernel/errors.ts";
+import type { Epoch } from "../kernel/epoch.ts";
+import { describeError, isRetryable, RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Informer } from "../kube/informer.ts";
 import { poolKey, routeOf } from "../model/pool.ts";
 import { reason } from "../model/reasons.ts";
 import { isLeaving } from "../model/phase.ts";
+import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { HealthMonitor, Watched } from "../observe/health.ts";
+import type { LeaseWatch } from "../observe/lease-watch.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
 import { nodeViews } from "../observe/node-views.ts";
+import { Placements } from "../observe/placements.ts";
 import { snapshotPool } from "../observe/snapshot.ts";
 import type { World } from "../observe/world.ts";
 import type { Effect, Hold, Move, Plan } from "../plan/decision.ts";
@@ -27,7 +31,7 @@ import { planPool } from "../plan/plan.ts";
 import type { PoolSnapshot } from "../plan/snapshot.ts";
 import { type Authority, type Change, type PoolRows, staleEpoch, type StandingReason, type Store } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
-import { brakeOf } from "./brake.ts";
+import { brakeOf, leaseBrakeOf } from "./brake.ts";
 import { Collector } from "./collector.ts";
 import { FixedServices } from "./fixed-service.ts";
 import { membershipOf } from "./membership.ts";
@@ -47,9 +51,12 @@ export interface ControllerParts {
   readonly pools: Informer<PoolEntry>;
   readonly gateways: GatewayRegistry;
   readonly health: HealthMonitor;
+  readonly leases: LeaseWatch;
   readonly notices: NoticeDesk;
+  readonly capacity: CapacityMonitor;
   readonly writer: PoolWriter;
-  readonly clock: Clock;
+  /** Told what the store's newest stamp is: what was written is not of the future, whatever was done to the wall clock between two lives. */
+  readonly clock: Clock & { notBefore?(stamp: Instant): void };
   readonly ids: Ids;
   readonly owner: string;
   readonly log: ControllerLog;
@@ -62,6 +69,8 @@ export class Controller {
   readonly #queue: WorkQueue;
   readonly #collector: Collector;
   readonly #authorities = new Map<string, Authority>();
+  /** The epoch under which the stamps of a pool were looked at: its former owner may have had another clock. */
+  readonly #datedBy = new Map<string, Epoch>();
   readonly #passes = new Map<string, Pass>();
   readonly #troubles = new Map<string, string>();
   readonly #instances = new Map<string, ReadonlySet<string>>();
@@ -70,6 +79,7 @@ export class Controller {
   /** As they were last valid. */
   readonly #entries = new Map<string, PoolEntry>();
   readonly #services: FixedServices;
+  readonly #placements: Placements;
   #areRoutesKnown = false;
   #settledAt: Instant = Number.POSITIVE_INFINITY;
   #isStarted = false;
@@ -83,11 +93,15 @@ export class Controller {
     );
     this.#collector = new Collector(parts);
     this.#services = new FixedServices(parts.store);
+    this.#placements = new Placements(parts.clock);
   }
 
   async start(): Promise<void> {
     const { world, pools, gateways, notices } = this.#parts;
     world.onChange((instance) => this.#wakeForInstance(instance));
+    world.pods.onChange(({ before, after }) => {
+      if (before !== undefined && after === undefined) this.#placements.forget(before.metadata.uid);
+    });
     pools.onChange(({ after, before }) => {
       const key = (after ?? before)?.key;
       if (key !== undefined) this.wake(key);
@@ -103,7 +117,8 @@ export class Controller {
   }
 
   stop(): void {
-    const { world, pools, gateways, health } = this.#parts;
+    const { world, pools, gateways, health, leases } = this.#parts;
+    leases.stop();
     this.#queue.stop();
     this.#collector.stop();
     world.stop();
@@ -139,6 +154,11 @@ export class Controller {
 
   authorityOf(pool: string): Authority | undefined {
     return this.#authorities.get(pool);
+  }
+
+  /** How long a writer lease of this pool lasts, as its document was last valid; null when it has none, or is not known. */
+  leaseTtlOf(pool: string): number | null {
+    return this.#entries.get(pool)?.document.spec.state.lease?.ttl ?? null;
   }
 
   /** What the planner would decide right now, without acting. */
@@ -191,6 +211,7 @@ export class Controller {
     const held = this.#parts.executor.resume(authority, rows.openSteps);
     const pass = withHolds(this.#plan(entry, rows), [...held, ...notes]);
     this.#passes.set(key, pass);
+    this.#parts.capacity.note(pass.snapshot);
     this.#follow(entry, rows);
     this.#publish(entry, rows);
     this.#tellThatRoutesAreKnown();
@@ -206,8 +227,9 @@ export class Controller {
   }
 
   #plan(entry: PoolEntry, rows: PoolRows): Pass {
-    const { world, gateways, health, notices, clock } = this.#parts;
+    const { world, gateways, health, leases, notices, clock } = this.#parts;
     const now = clock.now();
+    leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
     const route = routeOf(entry.document);
     const holder = routeHolder(entry, this.#parts.pools.list(), this.#routes);
     const snapshot = snapshotPool({
@@ -220,14 +242,27 @@ export class Controller {
       nodeView: nodeViews({ world, noticed: notices.findings(), now }),
       health: (instance, incarnation) => health.healthOf(instance, incarnation),
       ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
+      lease: (instance, incarnation) => leases.stateOf(rows.pool, instance, incarnation),
+      placement: this.#parts.capacity.view().placement,
+      placedSince: (podUid) => this.#placements.since(podUid),
       settledAt: this.#settledAt,
       brake: brakeOf([...this.#passes.values()].map(({ snapshot }) => snapshot)),
+      leaseBrake: this.#leaseBrake(),
       now,
     });
     const pass = { snapshot, plan: planPool(snapshot, now), at: now };
     return holder === undefined
       ? pass
       : withHolds(pass, [{ kind: "hold", subject: "", reason: reason("route_taken", { route, pool: holder }) }]);
+  }
+
+  #leaseBrake(): PoolSnapshot["leaseBrake"] {
+    const { leases } = this.#parts;
+    if (!leases.isWatching) return null;
+    return leaseBrakeOf(
+      [...this.#passes.values()].map(({ snapshot }) => snapshot),
+      (pool, instance, incarnation) => leases.stateOf(pool, instance, incarnation),
+    );
   }
 
   #publish(entry: PoolEntry, rows: PoolRows): void {
@@ -258,6 +293,8 @@ export class Controller {
     const rows = await this.#parts.store.readPool(pool);
     if (!rows) throw new RelevoError("pool_row_missing", `pool ${pool} was claimed and is not in the store`);
     this.#instances.set(pool, new Set(rows.instances.map(({ id }) => id)));
+    if (this.#datedBy.get(pool) !== rows.authorityEpoch) this.#parts.clock.notBefore?.(newestStampOf(rows));
+    this.#datedBy.set(pool, rows.authorityEpoch);
     return rows;
   }
 
@@ -329,8 +366,10 @@ export class Controller {
     if ((this.#instances.get(key)?.size ?? 0) === 0) this.#withdraw(key);
     this.#parts.health.follow(this.#instances.get(key) ?? new Set(), []);
     this.#parts.writer.forget(key);
+    this.#parts.leases.forget(key);
     this.#services.forget(key);
-    for (const map of [this.#authorities, this.#passes, this.#troubles, this.#instances, this.#routes, this.#entries]) map.delete(key);
+    for (const map of [this.#authorities, this.#datedBy, this.#passes, this.#troubles, this.#instances, this.#routes, this.#entries])
+      map.delete(key);
     this.#queue.forget(key);
     return null;
   }
@@ -355,12 +394,24 @@ export class Controller {
     const code = error instanceof RelevoError ? error.code : "unexpected";
     this.#log("error", "the pass failed and is tried again", { pool: key, code, error });
     this.#troubles.set(key, describeError(error));
+    // What could not be read was not observed.
+    if (isRetryable(error)) this.#parts.leases.interrupted();
     if (code === "stale_epoch") this.#authorities.delete(key);
   }
 
   #log(level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>): void {
     this.#parts.log(level, message, fields);
   }
+}
+
+function newestStampOf({ instances, failures, evidence, reasons }: PoolRows): Instant {
+  return Math.max(
+    0,
+    ...instances.map(({ phaseSince }) => phaseSince),
+    ...failures.map(({ at }) => at),
+    ...evidence.map(({ firstSeen }) => firstSeen),
+    ...reasons.map(({ since }) => since),
+  );
 }
 
 function invalid(problem: string): Hold {
@@ -394,6 +445,7 @@ function isEffect(decision: Effect | Move): decision is Effect {
     case "move":
     case "renew_incarnation":
     case "trust":
+    case "pass_writer":
       return false;
     default:
       return decision satisfies never;

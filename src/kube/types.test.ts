@@ -12,7 +12,10 @@ test("an object with nothing but its metadata parses, and what is absent is empt
     ok: true,
     value: { metadata, spec: { providerID: "", unschedulable: false, taints: [] }, status: { conditions: [] } },
   });
-  expect(parseNodeClaim(of({}))).toEqual({ ok: true, value: { metadata, status: { nodeName: "", providerID: "", conditions: [] } } });
+  expect(parseNodeClaim(of({}))).toEqual({
+    ok: true,
+    value: { metadata, spec: { requirements: [] }, status: { nodeName: "", providerID: "", conditions: [] } },
+  });
   expect(parsePod(of({ spec: {} }))).toEqual({
     ok: true,
     value: {

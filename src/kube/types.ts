@@ -144,8 +144,15 @@ const workloadSchema = z.object({ metadata: meta, spec: workloadSpec.prefault({}
 /** What a Deployment, a ReplicaSet and a StatefulSet have in common. */
 export type KubeWorkload = z.output<typeof workloadSchema>;
 
+/** What a NodeClaim or a NodePool asks of its machines; other operators than In name no places. */
+const requirement = z.object({ key: text, operator: text, values: listOf(text) });
+
 const nodeClaimSchema = z.object({
   metadata: meta,
+  spec: z
+    .object({ requirements: listOf(requirement).catch([]) })
+    .prefault({})
+    .catch({ requirements: [] }),
   status: z
     .object({
       nodeName: text.nullish().transform((value) => value ?? ""),
@@ -155,6 +162,17 @@ const nodeClaimSchema = z.object({
     .prefault({}),
 });
 export type NodeClaim = z.output<typeof nodeClaimSchema>;
+
+const nodePoolSchema = z.object({
+  metadata: meta,
+  spec: z
+    .object({
+      limits: map.catch({}),
+      template: z.object({ spec: z.object({ requirements: listOf(requirement) }).prefault({}) }).prefault({}),
+    })
+    .prefault({}),
+});
+export type NodePool = z.output<typeof nodePoolSchema>;
 
 const leaseSchema = z.object({
   metadata: meta,
@@ -205,6 +223,7 @@ export const parseReplicaSet = parserOf(workloadSchema);
 export const parseDeployment = parserOf(workloadSchema);
 export const parseStatefulSet = parserOf(workloadSchema);
 export const parseNodeClaim = parserOf(nodeClaimSchema);
+export const parseNodePool = parserOf(nodePoolSchema);
 export const parseLease = parserOf(leaseSchema);
 export const parseEvent = parserOf(eventSchema);
 

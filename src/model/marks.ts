@@ -10,6 +10,8 @@ export const LABELS = {
 export const ANNOTATIONS = {
   /** On an object: the step that made it. */
   step: "relevo.dev/step",
+  /** On a pod whose place was chosen by the health of capacity: JSON, what was avoided. */
+  placement: "relevo.dev/placement",
   /** On a pod: JSON, the step that protected it and which of the marks below it set. */
   protectedBy: "relevo.dev/protected-by",
   /** On a node: the step that cordoned it, and the evidence for it. */

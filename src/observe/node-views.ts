@@ -8,6 +8,7 @@ import { conditionOf } from "../kube/types.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import { findingsOfNode, ownerOfNode } from "../notices/karpenter/findings.ts";
 import type { NodeFinding, NodeSnapshot } from "../plan/snapshot.ts";
+import { spotOfNode } from "./spots.ts";
 import type { World } from "./world.ts";
 
 export interface NodeViewInput {
@@ -41,6 +42,7 @@ function viewNode(node: KubeNode, claims: readonly NodeClaim[], noticed: readonl
     cordonedBy: node.metadata.annotations[ANNOTATIONS.cordonedBy] ?? null,
     deleting: node.metadata.deletionTimestamp !== null,
     owner,
+    spot: spotOfNode(node),
     findings: [...findings, ...noticed],
   };
 }

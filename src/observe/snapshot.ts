@@ -8,6 +8,7 @@ import type { KubePod } from "../kube/types.ts";
 import type { GatewayReport, MemberReport } from "../model/membership.ts";
 import type { Incarnation, InstanceRecord } from "../model/instance.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
+import type { Placement } from "../model/placement.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import { poolKey, routeOf } from "../model/pool.ts";
 import { isLeaving } from "../model/phase.ts";
@@ -16,6 +17,7 @@ import type {
   HealthState,
   InstanceSnapshot,
   InventoryState,
+  LeaseState,
   NodeSnapshot,
   PodSnapshot,
   PoolSnapshot,
@@ -48,10 +50,17 @@ export interface SnapshotInput {
   readonly nodeView: (name: string) => NodeSnapshot | undefined;
   readonly health: (instance: string, incarnation: number) => HealthState;
   readonly ownObligations: (instance: string, incarnation: number) => number | null;
+  readonly lease: (instance: string, incarnation: number) => LeaseState;
+  readonly placement: Placement;
+  /** By pod UID, of pods that have a place: see `placements.ts`. */
+  readonly placedSince: (podUid: string) => Instant;
   readonly settledAt: Instant;
   readonly brake: PoolSnapshot["brake"];
+  readonly leaseBrake: PoolSnapshot["leaseBrake"];
   readonly now: Instant;
 }
+
+const NO_LEASE: LeaseState = { state: "none" };
 
 export function snapshotPool(input: SnapshotInput): PoolSnapshot {
   const { document, rows } = input;
@@ -71,10 +80,28 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
     failures: rows.failures,
     reasons: rows.reasons,
     inventory: inventoryOf(input.world, instances),
+    placement: input.placement,
     gateways: input.gateways.map((gateway) => gatewayState(gateway, routeOf(document))),
     settledAt: input.settledAt,
     brake: input.brake,
+    workloads: rows.workloads,
+    leaseBrake: input.leaseBrake,
   };
+}
+
+/** Who holds a lease is what the store says; how it stands, what the judge has seen. */
+function leaseOf({ lease, rows }: SnapshotInput, { id, ordinal, incarnation }: InstanceRecord): LeaseState {
+  if (rows.workloads.length === 0) return NO_LEASE;
+  const holder = workloadAt(rows, ordinal)?.holder;
+  if (holder?.instance !== id || holder.incarnation !== incarnation.number) return NO_LEASE;
+  const seen = lease(id, incarnation.number);
+  return seen.state === "none" ? { state: "unwatched" } : seen;
+}
+
+/** They are in the order of their places, and places have few gaps: looked for where it should be first. */
+function workloadAt({ workloads }: PoolRows, ordinal: number): PoolRows["workloads"][number] | undefined {
+  const guess = workloads[ordinal];
+  return guess?.ordinal === ordinal ? guess : workloads.find((each) => each.ordinal === ordinal);
 }
 
 function gatewayState({ replica, silent, lostAt, report }: GatewayView, route: string): GatewayState {
@@ -109,6 +136,7 @@ function viewInstance(input: SnapshotInput, record: InstanceRecord): InstanceSna
     newIncarnation,
     health,
     witnessed: reportsOf(input, record).some((report) => report?.health === "failing"),
+    lease: leaseOf(input, record),
     lost: lossOf(input, record, leads, health, newIncarnation),
     obligations: obligationsOf(input, record),
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
@@ -121,7 +149,6 @@ function viewInstance(input: SnapshotInput, record: InstanceRecord): InstanceSna
 
 function viewPod(input: SnapshotInput, record: InstanceRecord, pod: KubePod): PodSnapshot {
   const { metadata, spec, status } = pod;
-  const scheduled = status.conditions.find(({ type }) => type === "PodScheduled");
   const owner = ownerOf(pod, record.objects, input.world);
   return {
     name: metadata.name,
@@ -131,7 +158,8 @@ function viewPod(input: SnapshotInput, record: InstanceRecord, pod: KubePod): Po
     deleting: metadata.deletionTimestamp !== null,
     owned: owner !== undefined,
     protectedByUs: metadata.annotations[ANNOTATIONS.protectedBy] !== undefined,
-    scheduledAt: spec.nodeName === null ? null : (scheduled?.lastTransitionTime ?? metadata.creationTimestamp),
+    placement: metadata.annotations[ANNOTATIONS.placement] ?? null,
+    scheduledAt: spec.nodeName === null ? null : input.placedSince(metadata.uid),
     node: spec.nodeName === null ? null : (input.nodeView(spec.nodeName) ?? null),
   };
 }

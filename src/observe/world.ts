@@ -4,16 +4,18 @@
  */
 import type { KubeApi } from "../kube/api.ts";
 import { createInformer, type Informer, type InformerLog } from "../kube/informer.ts";
-import { DEPLOYMENTS, NODE_CLAIMS, NODES, PODS, REPLICA_SETS, STATEFUL_SETS } from "../kube/resources.ts";
+import { DEPLOYMENTS, NODE_CLAIMS, NODE_POOLS, NODES, PODS, REPLICA_SETS, STATEFUL_SETS } from "../kube/resources.ts";
 import {
   INSTANCE_LABEL,
   type KubeNode,
   type KubePod,
   type KubeWorkload,
   type NodeClaim,
+  type NodePool,
   parseDeployment,
   parseNode,
   parseNodeClaim,
+  parseNodePool,
   parsePod,
   parseReplicaSet,
   parseStatefulSet,
@@ -25,6 +27,8 @@ import type { Random } from "../kernel/random.ts";
 export interface World {
   readonly nodes: Informer<KubeNode>;
   readonly nodeClaims: Informer<NodeClaim>;
+  /** What could be had; nobody waits for it, and nothing is judged by it. */
+  readonly nodePools: Informer<NodePool>;
   readonly pods: Informer<KubePod>;
   readonly replicaSets: Informer<KubeWorkload>;
   readonly deployments: Informer<KubeWorkload>;
@@ -56,6 +60,7 @@ export function createWorld(options: WorldOptions): World {
     indexes: { node: nodeOfClaim },
     reflector: { optional: true },
   });
+  const nodePools = createInformer({ ...options, type: NODE_POOLS, parse: parseNodePool, reflector: { optional: true } });
   const pods = createInformer({ ...common, type: PODS, parse: parsePod, indexes: POD_INDEXES });
   const replicaSets = createInformer({ ...common, type: REPLICA_SETS, parse: parseReplicaSet });
   const deployments = createInformer({ ...common, type: DEPLOYMENTS, parse: parseDeployment });
@@ -65,12 +70,13 @@ export function createWorld(options: WorldOptions): World {
   return {
     nodes,
     nodeClaims,
+    nodePools,
     pods,
     replicaSets,
     deployments,
     statefulSets,
-    start: () => all.forEach((informer) => informer.start()),
-    stop: () => all.forEach((informer) => informer.stop()),
+    start: () => [...all, nodePools].forEach((informer) => informer.start()),
+    stop: () => [...all, nodePools].forEach((informer) => informer.stop()),
     whenSynced: async () => void (await Promise.all(all.map((informer) => informer.whenSynced()))),
     trouble: () => {
       for (const informer of all) {

@@ -6,13 +6,16 @@ import type { Instant } from "../kernel/clock.ts";
 import type { EvidenceDraft } from "../model/evidence.ts";
 import type { Incarnation, Purpose } from "../model/instance.ts";
 import type { Loss, Phase, Seal, Trust } from "../model/phase.ts";
+import type { Placement } from "../model/placement.ts";
 import type { Reason } from "../model/reasons.ts";
+import type { WriterHolder } from "../model/writer.ts";
+import type { Epoch } from "../kernel/epoch.ts";
 
 export type Decision = Effect | Move | Hold;
 
 /** Steps, one file each in `act/steps`. `key` makes the step's id: the same decision in the same world has the same key. */
 export type Effect =
-  | { readonly kind: "create_instance"; readonly instance: string; readonly reason: Reason }
+  | { readonly kind: "create_instance"; readonly instance: string; readonly placement?: Placement; readonly reason: Reason }
   | {
       readonly kind: "protect_pod";
       readonly instance: string;
@@ -78,6 +81,17 @@ export type Move =
       readonly phase: Phase;
       /** What was tied to the former process of one that took traffic; null when it took none. */
       readonly lostObligations: number | null;
+      readonly reason: Reason;
+    }
+  | {
+      /** The writer lease of a workload goes to this process, or, with null, from whoever held it to nobody. */
+      readonly kind: "pass_writer";
+      /** Who gets it; else who loses it. */
+      readonly instance: string;
+      readonly ordinal: number;
+      /** The workload's `writerEpoch`; zero before its first writer. */
+      readonly after: Epoch;
+      readonly to: WriterHolder | null;
       readonly reason: Reason;
     }
   | {

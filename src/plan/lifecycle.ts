@@ -9,10 +9,12 @@
 import { formatInstant, type Instant } from "../kernel/clock.ts";
 import { formatDuration } from "../kernel/units.ts";
 import { isLeaving, isRouted } from "../model/phase.ts";
+import { ANYWHERE, isAnywhere, type Placement } from "../model/placement.ts";
 import { reason, type Reason } from "../model/reasons.ts";
 import type { Draft } from "./draft.ts";
 import type { GatewayState, InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { refillReason } from "./standby.ts";
+import { waitsForFence } from "./writer.ts";
 import { deadlineOf, describeEvidence, gravestEvidence, idOf, isStandby, openStep, servingOf, unsafety } from "./view.ts";
 
 /** A node is often seen before its NodeClaim names it: that is convergence (D8), for so long. */
@@ -20,6 +22,12 @@ const OWNER_KNOWN_WITHIN_MS = 10_000;
 
 /** A read model that is in step shows what was made well within this. */
 const OBJECTS_SEEN_WITHIN_MS = 10_000;
+
+/** How long one waits for a place away from dying capacity: a cloud's node start. */
+const PLACED_WITHIN_MS = 60_000;
+/** The same, once another place would be advised. */
+const OUTDATED_PLACEMENT_MS = 5_000;
+const NO_PLACE = "no_place";
 
 export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
   const { phase } = instance.record;
@@ -57,7 +65,21 @@ export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, no
 
 function create(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
   if (openStep(pool, idOf(instance), "create_instance")) return;
-  draft.decide({ kind: "create_instance", instance: idOf(instance), reason: whyCreated(pool, instance) });
+  const placement = placementFor(pool, instance);
+  draft.decide({
+    kind: "create_instance",
+    instance: idOf(instance),
+    ...(isAnywhere(placement) ? {} : { placement }),
+    reason: whyCreated(pool, instance),
+  });
+}
+
+/** Away from where capacity is dying; where that led to no place, the next one may go anywhere. */
+function placementFor(pool: PoolSnapshot, { record }: InstanceSnapshot): Placement {
+  const hadNoPlace = pool.failures.some(
+    ({ failure, replaces, purpose }) => failure === NO_PLACE && replaces === record.replaces && purpose === record.purpose,
+  );
+  return hadNoPlace ? ANYWHERE : pool.placement;
 }
 
 function whyCreated(pool: PoolSnapshot, instance: InstanceSnapshot): Reason {
@@ -94,8 +116,7 @@ function holdForStep(pool: PoolSnapshot, instance: InstanceSnapshot, kind: strin
 function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
   if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft) || failedByAbsence(instance, now, draft)) return;
   const scheduled = instance.pods.filter((pod) => pod.scheduledAt !== null);
-  if (instance.pods.length < instance.podsWanted || scheduled.length < instance.pods.length)
-    return draft.hold(idOf(instance), reason("waiting_for_schedule"));
+  if (instance.pods.length < instance.podsWanted || scheduled.length < instance.pods.length) return awaitPlace(pool, instance, now, draft);
   const ready = instance.pods.filter((pod) => pod.ready && !pod.deleting);
   if (ready.length >= instance.podsWanted && instance.record.incarnation.number > 0) {
     return draft.decide({ kind: "move", instance: idOf(instance), from: "preparing", to: "validating", reason: reason("prepared") });
@@ -103,6 +124,18 @@ function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, d
   const placedAt = Math.max(...scheduled.map((pod) => pod.scheduledAt ?? 0), instance.record.phaseSince);
   if (failedByTime(pool, instance, placedAt, now, draft)) return;
   draft.hold(idOf(instance), reason("waiting_for_pods", { ready: ready.length, wanted: instance.podsWanted }));
+}
+
+/** One that was kept away from dying capacity and finds no place elsewhere is given up: sooner when the advice has changed since. */
+function awaitPlace(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  const kept = instance.pods.find(({ placement, scheduledAt }) => placement !== null && scheduledAt === null);
+  if (kept) {
+    const isOutdated = kept.placement !== JSON.stringify(pool.placement);
+    const until = instance.record.phaseSince + (isOutdated ? OUTDATED_PLACEMENT_MS : PLACED_WITHIN_MS);
+    if (now >= until) return fail(instance, NO_PLACE, draft);
+    return draft.hold(idOf(instance), reason("waiting_for_schedule_elsewhere", { placement: kept.placement ?? "" }), until);
+  }
+  draft.hold(idOf(instance), reason("waiting_for_schedule"));
 }
 
 function validate(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
@@ -123,6 +156,8 @@ function admitStandby(pool: PoolSnapshot, instance: InstanceSnapshot, now: Insta
 function letOn(pool: PoolSnapshot, instance: InstanceSnapshot, kind: "prepare_instance" | "admit_instance", draft: Draft): void {
   if (openStep(pool, idOf(instance), kind)) return holdForStep(pool, instance, kind, draft);
   if (instance.health.state !== "passing") return draft.hold(idOf(instance), reason("waiting_for_health"));
+  const fence = kind === "admit_instance" ? waitsForFence(pool, instance) : undefined;
+  if (fence) return draft.hold(idOf(instance), fence);
   const { number: incarnation } = instance.record.incarnation;
   draft.decide({
     kind,

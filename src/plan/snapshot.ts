@@ -6,8 +6,10 @@ import type { Epoch } from "../kernel/epoch.ts";
 import type { Evidence } from "../model/evidence.ts";
 import type { InstanceRecord, Incarnation, Purpose } from "../model/instance.ts";
 import type { Loss } from "../model/phase.ts";
+import type { Placement, Spot } from "../model/placement.ts";
 import type { PoolSpec } from "../model/pool.ts";
 import type { StepRecord } from "../model/step.ts";
+import type { Workload } from "../model/writer.ts";
 import type { Freeze, StandingReason } from "../store/port.ts";
 
 export interface PoolSnapshot {
@@ -32,12 +34,35 @@ export interface PoolSnapshot {
   }[];
   readonly reasons: readonly StandingReason[];
   readonly inventory: InventoryState;
+  /** Where what is made now shall rather go. */
+  readonly placement: Placement;
   readonly gateways: readonly GatewayState[];
   /** No pool-wide decision before this time: the controller is new or was away. */
   readonly settledAt: Instant;
   /** Set while more than `brake.share` of the site became suspect at once without a notice and no second witness agrees. */
   readonly brake: { readonly suspect: number; readonly total: number } | null;
+  /** All that ever had a writer. */
+  readonly workloads: readonly Workload[];
+  /** Set while more than half of all leases that are watched ran late at once and no second witness agrees. */
+  readonly leaseBrake: { readonly late: number; readonly total: number } | null;
 }
+
+/**
+ * Of the writer lease of the instance's workload, as this controller has watched it on its own monotonic clock: how its holder stands. `late` for a TTL,
+ * then `expired`.
+ */
+export type LeaseState =
+  /** This process does not hold it. */
+  | { readonly state: "none" }
+  /** It holds it, and the pool has no lease any more: it is not judged. */
+  | { readonly state: "unwatched" }
+  /** It holds it and has never asked for it: it cannot write, and is not judged. */
+  | { readonly state: "unasked" }
+  /** No renewal was seen since the watch began, or began anew; that was less than a TTL ago. */
+  | { readonly state: "unproven"; readonly lateAt: Instant }
+  | { readonly state: "renewed"; readonly lateAt: Instant }
+  | { readonly state: "late"; readonly since: Instant; readonly expiresAt: Instant }
+  | { readonly state: "expired"; readonly since: Instant };
 
 export type InventoryState =
   | { readonly state: "complete" }
@@ -70,6 +95,7 @@ export interface InstanceSnapshot {
   readonly witnessed: boolean;
   /** Set when the process of the record's incarnation is known to be lost, with the witness. */
   readonly lost: "node_lost" | "pod_lost" | "process_unreachable" | "machine_taken" | null;
+  readonly lease: LeaseState;
   /** Over all gateway replicas that report; null while one of them has not reported since the drain was committed. */
   readonly obligations: { readonly requests: number; readonly sessions: number } | null;
   /** What the instance itself says, where it speaks the protocol; null otherwise. */
@@ -96,6 +122,8 @@ export interface PodSnapshot {
   /** Its owners lead, by UID, to an object that the create step made (D2). */
   readonly owned: boolean;
   readonly protectedByUs: boolean;
+  /** Of one that was kept away from where capacity is dying: from where. */
+  readonly placement: string | null;
   /** When it got its place; null while it waits for one. */
   readonly scheduledAt: Instant | null;
   /** Null while it waits for a place, and when its node is gone (then `scheduledAt` is set). */
@@ -112,6 +140,7 @@ export interface NodeSnapshot {
   readonly deleting: boolean;
   /** The NodeClaim (or the other provisioner's object) that owns it; null when it has none. */
   readonly owner: NodeOwner | null;
+  readonly spot: Spot;
   /** Why the node will go, as far as it can be seen now; empty when it is well. Order has no meaning. */
   readonly findings: readonly NodeFinding[];
 }

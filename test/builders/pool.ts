@@ -4,6 +4,7 @@ import type { Instant } from "../../src/kernel/clock.ts";
 import { EVIDENCE_REASONS, type Evidence, type EvidenceReason } from "../../src/model/evidence.ts";
 import type { InstanceRecord } from "../../src/model/instance.ts";
 import type { Phase } from "../../src/model/phase.ts";
+import { ANYWHERE } from "../../src/model/placement.ts";
 import { type PoolSpec, poolSpecSchema } from "../../src/model/pool.ts";
 import type { StepRecord } from "../../src/model/step.ts";
 import { reason } from "../../src/model/reasons.ts";
@@ -50,9 +51,12 @@ export function poolOf(spec: SpecInput, instances: readonly InstanceSnapshot[], 
     failures: [],
     reasons: [],
     inventory: { state: "complete" },
+    placement: ANYWHERE,
     gateways: [{ replica: "gw-1", applied: epoch(0, 10), silent: false, lostAt: null }],
     settledAt: NOON - 60_000,
     brake: null,
+    workloads: [],
+    leaseBrake: null,
     ...rest,
   };
 }
@@ -71,6 +75,7 @@ export function node(name: string, { drifted = false, cordoned, owned = true, ..
     unschedulable: cordoned !== undefined,
     cordonedBy: cordoned === "by_us" ? "cordon/x" : null,
     deleting: false,
+    spot: { site: "local", zone: "zone-a", instanceType: "local.xlarge", capacityType: "spot" },
     owner: owned ? { provisioner: "karpenter", name: `claim-${name}`, uid: `uid-claim-${name}` } : null,
     findings: drifted ? [finding("node_drifted")] : [],
     ...rest,
@@ -90,6 +95,7 @@ export function pod(name: string, on: NodeSnapshot | null, rest: Partial<PodSnap
     deleting: false,
     owned: true,
     protectedByUs: true,
+    placement: null,
     scheduledAt: on === null ? null : NOON - 60_000,
     node: on,
     ...rest,
@@ -150,6 +156,7 @@ export function instance(phase: Phase, input: InstanceInput = {}): InstanceSnaps
     newIncarnation: null,
     health: { state: "passing", since: NOON - 30_000, bootId: "boot-1" },
     witnessed: false,
+    lease: { state: "none" },
     lost: null,
     obligations: { requests: 0, sessions: 0 },
     ownObligations: 0,

@@ -1,6 +1,7 @@
 /** A snapshot with one instance, as far as drafts and moves read it. */
 import { epoch } from "../../kernel/epoch.ts";
 import type { InstanceRecord } from "../../model/instance.ts";
+import { ANYWHERE } from "../../model/placement.ts";
 import { poolSpecSchema } from "../../model/pool.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "../../plan/snapshot.ts";
 import { BLUEPRINT, INSTANCE, POOL } from "./world.ts";
@@ -50,6 +51,7 @@ export function aSnapshot(record: Partial<InstanceRecord> = {}, instance: Partia
     health: { state: "unknown" },
     lost: null,
     witnessed: false,
+    lease: { state: "none" },
     obligations: null,
     ownObligations: null,
     appliedEverywhere: false,
@@ -78,8 +80,11 @@ export function aSnapshot(record: Partial<InstanceRecord> = {}, instance: Partia
     failures: [],
     reasons: [],
     inventory: { state: "complete" },
+    placement: ANYWHERE,
     gateways: [],
     settledAt: 0,
     brake: null,
+    workloads: [],
+    leaseBrake: null,
   };
 }

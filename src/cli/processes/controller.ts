@@ -6,18 +6,22 @@ import type { Pass } from "../../control/pass.ts";
 import { createControlPlane } from "../../control/control-plane.ts";
 import { GatewayRegistry } from "../../control/gateways.ts";
 import { Journal } from "../../control/journal.ts";
+import { type LeaseDoor, Leases } from "../../control/leases.ts";
 import { parsePool } from "../../control/pool-informer.ts";
 import { PoolWriter } from "../../control/pool-writer.ts";
 import { tellPools } from "../../control/tell-pools.ts";
 import { feedMetrics, feedPass } from "../../control/feed-metrics.ts";
 import type { InstanceDriver } from "../../drivers/port.ts";
 import type { Clock } from "../../kernel/clock.ts";
+import { SteadyClock } from "../../kernel/steady-clock.ts";
 import type { Ids } from "../../kernel/ids.ts";
 import type { Random } from "../../kernel/random.ts";
 import type { KubeApi } from "../../kube/api.ts";
 import { createInformer } from "../../kube/informer.ts";
 import { POOLS } from "../../kube/resources.ts";
+import { CapacityMonitor } from "../../observe/capacity.ts";
 import { HealthMonitor } from "../../observe/health.ts";
+import { LeaseWatch } from "../../observe/lease-watch.ts";
 import { NoticeDesk } from "../../observe/notice-desk.ts";
 import { createWorld } from "../../observe/world.ts";
 import type { ControlPlane } from "../../server/control-plane.ts";
@@ -36,6 +40,8 @@ export interface ControllerComposition {
   readonly metrics: Metrics;
   /** Of an EC2 spot warning; the cloud's 120 s when absent. */
   readonly spotLeadMs?: number;
+  /** How instances renew a writer lease here; absent: no admission hands one out. */
+  readonly leaseDoor?: LeaseDoor;
 }
 
 export interface ComposedController {
@@ -46,16 +52,8 @@ export interface ComposedController {
 }
 
 /** Not started yet: `await composed.controller.start()`. */
-export function composeController({
-  kube,
-  driver,
-  clock,
-  random,
-  ids,
-  log,
-  metrics,
-  ...options
-}: ControllerComposition): ComposedController {
+export function composeController({ kube, driver, random, ids, log, metrics, ...options }: ControllerComposition): ComposedController {
+  const clock = new SteadyClock(options.clock);
   const say = (level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) =>
     log[level](fields, message);
   const journal = new Journal();
@@ -84,7 +82,25 @@ export function composeController({
     onOutcome: (source, outcome) => metrics.countNotice(source, outcome),
     log: say,
   });
-  const executor = createExecutor({ store, kube, driver, clock, random, log, onSettled: (pool) => controller?.wake(pool) });
+  const leaseWatch = new LeaseWatch({ clock, onReturn: (pool) => controller?.wake(pool) });
+  const leases = new Leases({
+    store,
+    clock,
+    watch: leaseWatch,
+    door: options.leaseDoor,
+    ttlOf: (pool) => controller?.leaseTtlOf(pool) ?? null,
+  });
+  const executor = createExecutor({
+    store,
+    kube,
+    driver,
+    leases,
+    clock,
+    random,
+    log,
+    onSettled: (pool) => controller?.wake(pool),
+  });
+  const capacity = new CapacityMonitor({ world, noticed: () => notices.findings(), clock });
   const onPass = (pass: Pass) => feedPass(metrics, pass, clock.now());
   controller = new Controller({
     store,
@@ -93,7 +109,9 @@ export function composeController({
     pools,
     gateways,
     health,
+    leases: leaseWatch,
     notices,
+    capacity,
     writer,
     clock,
     ids,
@@ -106,7 +124,20 @@ export function composeController({
   const started = controller;
   return {
     controller: started,
-    controlPlane: createControlPlane({ controller: started, executor, store, kube, world, pools, gateways, notices, journal, clock, ids }),
+    controlPlane: createControlPlane({
+      controller: started,
+      executor,
+      store,
+      kube,
+      world,
+      pools,
+      gateways,
+      leases,
+      notices,
+      journal,
+      clock,
+      ids,
+    }),
     async close() {
       started.stop();
       notices.stop();

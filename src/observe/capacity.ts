@@ -1,0 +1,282 @@
+/**
+ * Capacity health per site × zone × instance type × capacity type (S2), and what could take over (the supply of the evacuation schedule).
+ *
+ * 1. Seen are the fate of nodes and NodeClaims, notices, evidence, and candidates that were never ready; each loss of a node counts once, whoever tells it.
+ * 2. In memory and bounded: after a restart it is learned anew, evidence that is still in the store first. It advises and never decides.
+ * 3. What nobody says is not guessed: without NodePools a site's room is unknown, and a candidate that fails tells that there was none.
+ */
+import type { Clock, Instant } from "../kernel/clock.ts";
+import { conditionOf, type KubeNode, type NodeClaim } from "../kube/types.ts";
+import type { EvidenceReason } from "../model/evidence.ts";
+import { ANYWHERE, type Placement, type Spot, spotId } from "../model/placement.ts";
+import { compareText } from "../plan/view.ts";
+import { heatOf, LAUNCH_HALF_LIFE_MS, LOSS_HALF_LIFE_MS, placementOf, type SpotHistory } from "../plan/evacuation/heat.ts";
+import type { NodeFinding, PoolSnapshot } from "../plan/snapshot.ts";
+import { NODE_POOL_LABEL, spotOfNode, spotsOfClaim, spotsOfPool } from "./spots.ts";
+import type { World } from "./world.ts";
+
+/** What says that capacity is taken, not that somebody tidies up. */
+const TAKEN: ReadonlySet<EvidenceReason> = new Set(["spot_interruption", "instance_state_change", "node_lost", "machine_taken"]);
+/** The newest of each kind at each spot. */
+const MAX_EVENTS = 200;
+/** After so many half-lives an event weighs less than a sixtieth. */
+const KEPT_HALF_LIVES = 6;
+const MAX_KNOWN = 20_000;
+/** Heat falls with time alone. */
+const REFRESH_MS = 5_000;
+/** Until one was measured: a cloud's node start and a process that boots. */
+const FIRST_READY_MS = 60_000;
+/** The weight of the newest measurement. */
+const LEARNING = 0.3;
+
+export interface SpotHealth {
+  readonly spot: Spot;
+  readonly heat: number;
+  /** That are there and not announced to go. */
+  readonly machines: number;
+  /** Within the last six half-lives. */
+  readonly losses: number;
+  readonly failedLaunches: number;
+  readonly launches: number;
+  readonly lastLossAt: Instant | null;
+  readonly lastFailureAt: Instant | null;
+}
+
+/** How many machines may be there, by what was agreed with their provider. */
+export interface Quota {
+  readonly nodePool: string;
+  /** In machines; null: no such limit. */
+  readonly limit: number | null;
+  readonly machines: number;
+  readonly spots: readonly Spot[];
+}
+
+export interface CapacityView {
+  readonly at: Instant;
+  readonly spots: readonly SpotHealth[];
+  readonly placement: Placement;
+  readonly quotas: readonly Quota[];
+  /** From the decision to make an instance to one that is ready, as measured. */
+  readonly readyInMs: number;
+}
+
+interface Kept {
+  readonly spot: Spot;
+  readonly losses: Instant[];
+  readonly failedLaunches: Instant[];
+  readonly launches: Instant[];
+  /** Since when, by node UID. */
+  readonly running: Map<string, Instant>;
+}
+
+export interface CapacityOptions {
+  readonly world: Pick<World, "nodes" | "nodeClaims" | "nodePools">;
+  /** By node UID. */
+  readonly noticed: () => ReadonlyMap<string, readonly NodeFinding[]>;
+  readonly clock: Clock;
+}
+
+export class CapacityMonitor {
+  readonly #options: CapacityOptions;
+  readonly #spots = new Map<string, Kept>();
+  /** Where each node is or was. */
+  readonly #places = new Map<string, Spot>();
+  /** Nodes whose loss, and candidates whose failure, was counted. */
+  readonly #counted = new Set<string>();
+  readonly #measured = new Set<string>();
+  #noticed: ReadonlyMap<string, readonly NodeFinding[]> = new Map();
+  #readyInMs = FIRST_READY_MS;
+  #view: CapacityView | undefined;
+
+  constructor(options: CapacityOptions) {
+    this.#options = options;
+    const { nodes, nodeClaims, nodePools } = options.world;
+    nodes.onChange(({ uid, before, after, gone }) => this.#nodeChanged(uid, before, after, gone));
+    nodeClaims.onChange(({ before, after, gone }) => this.#claimChanged(before, after, gone));
+    nodePools.onChange(() => this.#changed());
+  }
+
+  /** What a pass over a pool saw. */
+  note({ instances }: PoolSnapshot): void {
+    for (const { record, evidence } of instances) {
+      for (const { reason, nodeUid, firstSeen } of evidence) if (nodeUid !== null && TAKEN.has(reason)) this.#lose(nodeUid, firstSeen);
+      if (record.phase === "failed" && record.failure === "not_ready_in_time") this.#failedCandidate(record);
+      const isFirstReady = record.phase === "admitted" || (record.phase === "standby" && record.purpose === "standby");
+      if (isFirstReady && record.incarnation.number === 1) this.#measure(record.id, record.phaseSince - record.createdAt);
+    }
+  }
+
+  view(): CapacityView {
+    const now = this.#options.clock.now();
+    this.#readNotices(now);
+    if (this.#view === undefined || now >= this.#view.at + REFRESH_MS || now < this.#view.at) this.#view = this.#look(now);
+    return this.#view;
+  }
+
+  #look(now: Instant): CapacityView {
+    this.#forget(now);
+    const histories = [...this.#spots.values()].map(({ running, ...kept }): SpotHistory => ({ ...kept, running: [...running.values()] }));
+    const quotas = this.#quotas();
+    const offered = quotas.flatMap(({ spots, limit, machines }) => (limit === null || machines < limit ? spots : []));
+    return {
+      at: now,
+      spots: histories.map((history) => healthOf(history, now)).toSorted((a, b) => compareText(spotId(a.spot), spotId(b.spot))),
+      placement: histories.every(({ losses, failedLaunches }) => losses.length + failedLaunches.length === 0)
+        ? ANYWHERE
+        : placementOf(histories, offered, now),
+      quotas,
+      readyInMs: this.#readyInMs,
+    };
+  }
+
+  #quotas(): readonly Quota[] {
+    const { nodePools, nodeClaims } = this.#options.world;
+    const counts = new Map<string, number>();
+    for (const { metadata } of nodeClaims.list()) {
+      const pool = metadata.labels[NODE_POOL_LABEL] ?? "";
+      counts.set(pool, (counts.get(pool) ?? 0) + 1);
+    }
+    return nodePools
+      .list()
+      .map((pool): Quota => {
+        const limit = Number(pool.spec.limits["nodes"] ?? Number.NaN);
+        return {
+          nodePool: pool.metadata.name,
+          limit: Number.isFinite(limit) ? limit : null,
+          machines: counts.get(pool.metadata.name) ?? 0,
+          spots: this.#completed(spotsOfPool(pool)),
+        };
+      })
+      .toSorted((a, b) => compareText(a.nodePool, b.nodePool));
+  }
+
+  /** Zones and types that a pool leaves open are those that were seen. */
+  #completed(spots: readonly Spot[]): readonly Spot[] {
+    return spots.flatMap((spot) => {
+      if (spot.zone !== "" && spot.instanceType !== "") return [spot];
+      const seen = [...this.#spots.values()].map((kept) => kept.spot);
+      const zones = spot.zone !== "" ? [spot.zone] : namesOf(seen.map(({ zone }) => zone));
+      const types = spot.instanceType !== "" ? [spot.instanceType] : namesOf(seen.map(({ instanceType }) => instanceType));
+      return zones.flatMap((zone) => types.map((instanceType) => ({ ...spot, zone, instanceType })));
+    });
+  }
+
+  #nodeChanged(uid: string, before: KubeNode | undefined, after: KubeNode | undefined, gone: boolean): void {
+    if (after !== undefined) {
+      const spot = spotOfNode(after);
+      const known = this.#places.get(uid);
+      if (known !== undefined && spotId(known) === spotId(spot)) return;
+      if (known !== undefined) this.#spots.get(spotId(known))?.running.delete(uid);
+      bounded(this.#places, uid, spot);
+      if (!this.#counted.has(uid)) this.#at(spot).running.set(uid, after.metadata.creationTimestamp);
+      return this.#changed();
+    }
+    if (!gone || before === undefined) return;
+    // One that was asked to go was tidied up; one that is just gone was lost.
+    if (before.metadata.deletionTimestamp === null) this.#lose(uid, this.#options.clock.now());
+    this.#at(spotOfNode(before)).running.delete(uid);
+    this.#changed();
+  }
+
+  #claimChanged(before: NodeClaim | undefined, after: NodeClaim | undefined, gone: boolean): void {
+    const isRegistered = (claim: NodeClaim): boolean => conditionOf(claim.status.conditions, "Registered")?.status === "True";
+    if (after !== undefined && isRegistered(after) && !(before !== undefined && isRegistered(before))) {
+      for (const spot of spotsOfClaim(after)) this.#push(spot, "launches", this.#options.clock.now());
+    }
+    if (gone && before !== undefined && !isRegistered(before)) {
+      for (const spot of spotsOfClaim(before)) this.#push(spot, "failedLaunches", this.#options.clock.now());
+    }
+    if (gone || before === undefined) this.#changed();
+  }
+
+  /** A notice counts when it comes, for a node that carries nothing too. */
+  #readNotices(now: Instant): void {
+    const noticed = this.#options.noticed();
+    if (noticed === this.#noticed) return;
+    this.#noticed = noticed;
+    for (const [uid, findings] of noticed) if (findings.some(({ reason }) => TAKEN.has(reason))) this.#lose(uid, now);
+  }
+
+  #lose(nodeUid: string, at: Instant): void {
+    const spot = this.#places.get(nodeUid);
+    if (spot === undefined || this.#counted.has(nodeUid)) return;
+    remember(this.#counted, nodeUid);
+    this.#at(spot).running.delete(nodeUid);
+    this.#push(spot, "losses", at);
+  }
+
+  #failedCandidate({ id, incarnation, failedAt }: PoolSnapshot["instances"][number]["record"]): void {
+    const spot = incarnation.nodeUid === null ? undefined : this.#places.get(incarnation.nodeUid);
+    if (spot === undefined || failedAt === null || this.#counted.has(id)) return;
+    remember(this.#counted, id);
+    this.#push(spot, "failedLaunches", failedAt);
+  }
+
+  #measure(instance: string, tookMs: number): void {
+    if (this.#measured.has(instance)) return;
+    this.#readyInMs = this.#measured.size === 0 ? tookMs : Math.round(this.#readyInMs * (1 - LEARNING) + tookMs * LEARNING);
+    remember(this.#measured, instance);
+  }
+
+  #push(spot: Spot, kind: "losses" | "failedLaunches" | "launches", at: Instant): void {
+    const events = this.#at(spot)[kind];
+    events.push(at);
+    if (events.length > MAX_EVENTS) events.shift();
+    this.#changed();
+  }
+
+  #at(spot: Spot): Kept {
+    const id = spotId(spot);
+    let kept = this.#spots.get(id);
+    if (kept === undefined) {
+      kept = { spot, losses: [], failedLaunches: [], launches: [], running: new Map() };
+      this.#spots.set(id, kept);
+    }
+    return kept;
+  }
+
+  #forget(now: Instant): void {
+    for (const [id, kept] of this.#spots) {
+      expire(kept.losses, now - KEPT_HALF_LIVES * LOSS_HALF_LIFE_MS);
+      expire(kept.failedLaunches, now - KEPT_HALF_LIVES * LAUNCH_HALF_LIFE_MS);
+      expire(kept.launches, now - KEPT_HALF_LIVES * LAUNCH_HALF_LIFE_MS);
+      if (kept.running.size + kept.losses.length + kept.failedLaunches.length + kept.launches.length === 0) this.#spots.delete(id);
+    }
+  }
+
+  #changed(): void {
+    this.#view = undefined;
+  }
+}
+
+function healthOf(history: SpotHistory, now: Instant): SpotHealth {
+  const { spot, losses, failedLaunches, launches, running } = history;
+  return {
+    spot,
+    heat: heatOf(history, now),
+    machines: running.length,
+    losses: losses.length,
+    failedLaunches: failedLaunches.length,
+    launches: launches.length,
+    lastLossAt: losses.length === 0 ? null : Math.max(...losses),
+    lastFailureAt: failedLaunches.length === 0 ? null : Math.max(...failedLaunches),
+  };
+}
+
+function namesOf(all: readonly string[]): readonly string[] {
+  return [...new Set(all)].filter((name) => name !== "").toSorted(compareText);
+}
+
+function expire(times: Instant[], before: Instant): void {
+  while (times.length > 0 && (times[0] ?? before) < before) times.shift();
+}
+
+function remember(set: Set<string>, value: string): void {
+  set.add(value);
+  if (set.size > MAX_KNOWN) for (const oldest of set) if (set.delete(oldest)) break;
+}
+
+function bounded<T>(map: Map<string, T>, key: string, value: T): void {
+  map.set(key, value);
+  if (map.size > MAX_KNOWN) for (const oldest of map.keys()) if (map.delete(oldest)) break;
+}
