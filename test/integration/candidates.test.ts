@@ -33,7 +33,8 @@ test("a candidate that lands on a drifting node is given up and cleaned up, and 
   await harness.until("it is replaced", async () => (await harness.phase(victim?.id ?? "")) === "deleted", 5 * MINUTE);
 
   expect((await harness.serving()).map(({ incarnation }) => incarnation.nodeName)).toEqual(["node-b1"]);
-  for (const { instance } of await failed()) expect(await harness.phase(instance)).toBe("deleted");
+  for (const { instance } of await failed())
+    await harness.until("the failed one is gone", async () => (await harness.phase(instance)) === "deleted");
   expect(harness.runtime.containers().length).toBe(1);
 });
 
