@@ -18,7 +18,7 @@ const MAY_IMPORT = {
   act: ["kernel", "model", "plan", "drivers", ...PORTS],
   notices: ["kernel", "model", "plan", ...PORTS],
   observe: ["kernel", "model", "plan", "drivers", "notices", "kube", "store/port.ts"],
-  server: ["kernel", "model", "plan", ...PORTS],
+  server: ["kernel", "model", "plan", "lease", ...PORTS],
   control: [
     "kernel",
     "model",

@@ -18,6 +18,10 @@ export function changesOf(move: Move, snapshot: PoolSnapshot, ids: Ids): readonl
       const { instance, replaces, ordinal } = move;
       return [{ kind: "take_standby", instance, replaces, ordinal }];
     }
+    case "pass_writer": {
+      const { ordinal, after, to } = move;
+      return [{ kind: "pass_writer", ordinal, after, to }];
+    }
     case "record_evidence":
       return [{ kind: "record_evidence", id: ids.next("evidence"), evidence: move.evidence }];
     case "move":

@@ -24,7 +24,7 @@ import { STEP_KINDS, type StepRegistry } from "./registry.ts";
 import { backoffMs, codeOf, CONFLICTS_AT_ONCE, cooldownMs, DOUBTS_MAX, RETRY_MAX_MS, verdictOf } from "./retry.ts";
 import { Slots } from "./slots.ts";
 import { baseOf, withAttempt } from "./step-id.ts";
-import { type BoundStep, type Outcome, superseded } from "./step-kind.ts";
+import { type BoundStep, type LeaseIssuer, type Outcome, superseded } from "./step-kind.ts";
 
 /** Attempts of one pool under way at the same time. */
 export const STEPS_AT_ONCE_PER_POOL = 16;
@@ -49,6 +49,7 @@ export interface ExecutorOptions {
   readonly store: Pick<Store, "commit" | "listSteps">;
   readonly kube: KubeApi;
   readonly driver: InstanceDriver;
+  readonly leases?: LeaseIssuer;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: StepLog;
@@ -300,8 +301,8 @@ class StepExecutor implements Executor {
     const since = this.#options.clock.monotonic();
     await this.#waitForOthers(task, bound);
     if (!this.#slots.has(task.pool)) this.#slots.set(task.pool, new Slots(STEPS_AT_ONCE_PER_POOL));
-    const { kube, driver } = this.#options;
-    const ports = { kube, driver, step: { id: task.id } };
+    const { kube, driver, leases } = this.#options;
+    const ports = { kube, driver, leases, step: { id: task.id } };
     try {
       return await (this.#slots.get(task.pool) as Slots).run(async () => {
         if (this.#closed) throw stopped("this process ends");

@@ -11,11 +11,19 @@ import type { ZodType } from "zod";
 import type { InstanceDriver } from "../drivers/port.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { KubeApi } from "../kube/api.ts";
+import type { LeaseAccess } from "../model/protocol.ts";
 import type { Change } from "../store/port.ts";
+
+/** Says with what a process may renew its writer lease. The answer holds a secret: it is in no payload and no result. */
+export interface LeaseIssuer {
+  accessFor(pool: string, instance: string, bootId: string, ttlMs: number): LeaseAccess | undefined;
+}
 
 export interface StepPorts {
   readonly kube: KubeApi;
   readonly driver: InstanceDriver;
+  /** Absent: no admission hands out a writer lease. */
+  readonly leases?: LeaseIssuer | undefined;
   /** The step's id marks what it did. */
   readonly step: { readonly id: string };
 }

@@ -13,6 +13,7 @@ import {
   poolView,
   type PoolView,
   stepView,
+  workloadView,
 } from "../server/views.ts";
 import { ageOf, type Column, dash, distanceOf } from "./output.ts";
 
@@ -135,6 +136,24 @@ const STEPS = defineKind({
   ],
 });
 
+const WORKLOADS = defineKind({
+  plural: "workloads",
+  names: ["workload", "workloads"],
+  path: "/v1/workloads",
+  schema: workloadView,
+  ofPool: true,
+  nameOf: ({ pool, ordinal }) => `${pool}#${ordinal}`,
+  columns: [
+    { head: "WORKLOAD", cell: ({ pool, ordinal }) => `${pool}#${ordinal}` },
+    { head: "HOLDER", cell: ({ holder }) => dash(holder) },
+    { head: "LEASE", cell: ({ lease }) => lease },
+    { head: "EPOCH", cell: ({ writerEpoch }) => writerEpoch },
+    { head: "ACCEPTED FROM", cell: ({ minAccepted }) => minAccepted },
+    { head: "INCARNATION", wide: true, cell: ({ incarnation }) => (incarnation === null ? "-" : String(incarnation)) },
+    { head: "RENEWALS", wide: true, cell: ({ renewals }) => String(renewals) },
+  ],
+});
+
 const NOTICES = defineKind({
   plural: "notices",
   names: ["notice", "notices"],
@@ -210,7 +229,7 @@ const GATEWAYS = defineKind({
   ],
 });
 
-export const KINDS: readonly Kind<unknown>[] = [POOLS, INSTANCES, EVIDENCE, STEPS, NOTICES, CORDONS, NODES, GATEWAYS];
+export const KINDS: readonly Kind<unknown>[] = [POOLS, INSTANCES, EVIDENCE, WORKLOADS, STEPS, NOTICES, CORDONS, NODES, GATEWAYS];
 
 /** Throws `kind_unknown`. */
 export function kindOf(name: string): Kind<unknown> {

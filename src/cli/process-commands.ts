@@ -38,6 +38,7 @@ export interface ControllerCommandOptions extends GlobalOptions {
   readonly host: string;
   readonly port: number;
   readonly webhookSecretFile?: string;
+  readonly advertise?: string;
   readonly spotLead: number;
   readonly logLevel: string;
 }

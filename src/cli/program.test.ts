@@ -87,7 +87,7 @@ test("what is no kind, no option or no command is a usage error, with what was p
   expect(await runCli(["get", "instnces"])).toEqual({
     code: 2,
     out: "",
-    err: "relevo: There is nothing called instnces (kind_unknown); found: instnces; allowed: pools, instances, evidence, steps, notices, cordons, nodes, gateways; did you mean instances?\n",
+    err: "relevo: There is nothing called instnces (kind_unknown); found: instnces; allowed: pools, instances, evidence, workloads, steps, notices, cordons, nodes, gateways; did you mean instances?\n",
   });
   expect((await runCli(["get", "pools", "-o", "jsn"])).code).toBe(2);
   expect((await runCli(["aply"])).err).toContain("(Did you mean apply?)");
@@ -298,7 +298,7 @@ test("what would be silently passed over is a usage error", async () => {
   expect(await of("get", "nodes", "--pool", "orders")).toEqual([
     2,
     "",
-    "relevo: nodes are of no pool: --pool does not narrow them (pool_not_asked); found: orders; allowed: instances, evidence, steps",
+    "relevo: nodes are of no pool: --pool does not narrow them (pool_not_asked); found: orders; allowed: instances, evidence, workloads, steps",
   ]);
   expect(await of("get", "pools", "--server", "controller:7070")).toEqual([
     2,

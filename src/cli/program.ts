@@ -221,6 +221,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--host <address>", "another than loopback demands RELEVO_TOKEN", "127.0.0.1")
     .option("--port <port>", "0 lets the system choose", port, 7070)
     .option("--webhook-secret-file <file>", "with which notices are signed")
+    .option("--advertise <url>", "how instances reach this API, to renew writer leases (default: where it listens)")
     .addOption(durationOption("--spot-lead <duration>", "how long a spot warning leads", 120_000))
     .addOption(level())
     .action(async (_options, command: Command) => ended(await processes.controller(context, optionsOf(command))));

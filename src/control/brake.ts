@@ -1,9 +1,10 @@
 /**
  * The brake: when more than half of all instances fail our check at once, nobody announced it and nobody else sees it, the observer is suspected first.
- * What the gateway also sees failing, or the API server calls not ready, has its second witness and is no longer held.
+ * What the gateway also sees failing, or the API server calls not ready, has its second witness and is no longer held. The same for writer leases: when more
+ * than half of them were not renewed at once, it is the way to us that is suspected.
  */
 import type { Instant } from "../kernel/clock.ts";
-import type { InstanceSnapshot, PoolSnapshot } from "../plan/snapshot.ts";
+import type { InstanceSnapshot, LeaseState, PoolSnapshot } from "../plan/snapshot.ts";
 
 export const BRAKE_SHARE = 0.5;
 export const BRAKE_WINDOW_MS = 60_000;
@@ -15,14 +16,39 @@ export function brakeOf(pools: readonly PoolSnapshot[]): PoolSnapshot["brake"] {
   return suspect > watched.length * BRAKE_SHARE ? { suspect, total: watched.length } : null;
 }
 
+/**
+ * From the last snapshot of each pool, and what the judge says now. One alone is never half of all: its holder has stopped itself by then, so that a fence costs
+ * less than to wait.
+ */
+export function leaseBrakeOf(
+  pools: readonly PoolSnapshot[],
+  leaseOf: (pool: string, instance: string, incarnation: number) => LeaseState,
+): PoolSnapshot["leaseBrake"] {
+  const lateSince: Instant[] = [];
+  let total = 0;
+  for (const { pool, instances } of pools)
+    for (const instance of instances) {
+      const lease = leaseOf(pool, instance.record.id, instance.record.incarnation.number);
+      if (lease.state === "none" || lease.state === "unwatched" || lease.state === "unasked") continue;
+      total += 1;
+      if ((lease.state === "late" || lease.state === "expired") && !isSeenByOthers(instance)) lateSince.push(lease.since);
+    }
+  const late = mostAtOnce(lateSince);
+  return late > 1 && late > total * BRAKE_SHARE ? { late, total } : null;
+}
+
 function isWatched({ record }: InstanceSnapshot): boolean {
   return record.phase === "serving" || record.phase === "admitted" || record.phase === "draining";
 }
 
 /** Undefined when it is none: it is well, or somebody else says that it is not. */
-function suspectSince({ health, pods, evidence, witnessed }: InstanceSnapshot): Instant | undefined {
-  if (health.state !== "failing" || witnessed || evidence.length > 0) return undefined;
-  return pods.every(({ node }) => node?.ready === true) ? health.since : undefined;
+function suspectSince(instance: InstanceSnapshot): Instant | undefined {
+  return instance.health.state !== "failing" || isSeenByOthers(instance) ? undefined : instance.health.since;
+}
+
+/** A gateway, the API server or a notice says too that it is not well. */
+function isSeenByOthers({ pods, evidence, witnessed }: InstanceSnapshot): boolean {
+  return witnessed || evidence.length > 0 || pods.some(({ node }) => node?.ready !== true);
 }
 
 /** How many began within one window. That they began together is what is suspicious, however long ago it was: time is no second witness. */

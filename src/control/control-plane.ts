@@ -11,6 +11,7 @@ import { ANNOTATIONS } from "../model/marks.ts";
 import type { GatewayReport, RouteCounts } from "../model/membership.ts";
 import { isLeaving, type Phase } from "../model/phase.ts";
 import { type PoolDocument, poolKey, routeOf } from "../model/pool.ts";
+import type { Workload } from "../model/writer.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
 import { nodeViews } from "../observe/node-views.ts";
 import type { World } from "../observe/world.ts";
@@ -28,12 +29,14 @@ import type {
   PoolState,
   Readiness,
   RecordQuery,
+  WorkloadState,
 } from "../server/control-plane.ts";
 import type { Authority, Freeze, PoolRows, Store } from "../store/port.ts";
 import type { Controller } from "./controller.ts";
 import type { Pass } from "./pass.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import type { Journal } from "./journal.ts";
+import type { Leases } from "./leases.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 
 /** How long a command waits for its effect before it says that it is still to come. */
@@ -47,6 +50,7 @@ export interface ControlPlaneParts {
   readonly world: World;
   readonly pools: Informer<PoolEntry>;
   readonly gateways: GatewayRegistry;
+  readonly leases: Leases;
   readonly notices: NoticeDesk;
   readonly journal: Journal;
   readonly clock: Clock;
@@ -66,6 +70,11 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     listEvidence: (query) => fromPools(parts, query, (pool) => store.listEvidence(pool, query.limit)),
     listSteps: (query) => fromPools(parts, query, (pool) => store.listSteps(pool, query.limit)),
     listNotices: (limit) => store.listNotices(limit),
+    listWorkloads: async (query) =>
+      fromPools(parts, query, async (pool) =>
+        ((await store.readPool(pool))?.workloads ?? []).map((workload) => workloadState(parts, workload)),
+      ),
+    renewLease: (renewal) => parts.leases.renew(renewal),
     listCordons: async () => listCordons(parts),
     listNodes: async () => listNodes(parts),
     listGateways: () => listGateways(parts),
@@ -164,6 +173,11 @@ function instanceState({ controller }: ControlPlaneParts, record: InstanceState[
 
 function seenInstance(pass: Pass | undefined, instance: string): InstanceSnapshot | undefined {
   return pass?.snapshot.instances.find(({ record }) => record.id === instance);
+}
+
+function workloadState({ controller }: ControlPlaneParts, workload: Workload): WorkloadState {
+  const seen = workload.holder === null ? undefined : seenInstance(controller.lastPass(workload.pool), workload.holder.instance);
+  return { workload, lease: seen?.lease.state ?? "none" };
 }
 
 function listCordons({ world }: ControlPlaneParts): readonly CordonState[] {

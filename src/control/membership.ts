@@ -2,21 +2,26 @@
 import type { Member, RouteMembership } from "../model/membership.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import { type PoolDocument, routeOf, routePolicyOf } from "../model/pool.ts";
+import { isRouted } from "../model/phase.ts";
+import type { Workload } from "../model/writer.ts";
 import type { PoolRows } from "../store/port.ts";
 
 export function membershipOf(document: PoolDocument, rows: PoolRows): RouteMembership {
+  const workloads = new Map(rows.workloads.map((workload) => [workload.ordinal, workload]));
   return {
     route: routeOf(document),
     generation: rows.generation,
     policy: routePolicyOf(document.spec),
-    members: rows.instances.flatMap((record) => memberOf(record)).toSorted((a, b) => (a.instance < b.instance ? -1 : 1)),
+    members: rows.instances
+      .flatMap((record) => memberOf(record, workloads.get(record.ordinal)))
+      .toSorted((a, b) => (a.instance < b.instance ? -1 : 1)),
   };
 }
 
-function memberOf(record: InstanceRecord): readonly Member[] {
+/** From the rows alone, which change together with the generation: the same generation never has two contents. */
+function memberOf(record: InstanceRecord, workload: Workload | undefined): readonly Member[] {
   const { incarnation } = record;
-  const state =
-    record.phase === "admitted" || record.phase === "serving" ? "serving" : record.phase === "draining" ? "draining" : undefined;
+  const state = stateOf(record, workload);
   if (!state || incarnation.host === null || incarnation.port === null || incarnation.number === 0) return [];
   return [
     {
@@ -25,10 +30,22 @@ function memberOf(record: InstanceRecord): readonly Member[] {
       bootId: incarnation.bootId,
       host: incarnation.host,
       port: incarnation.port,
-      // What is tied to a lost process is lost with it.
-      state: state === "draining" && record.drainLoss === "forced" ? "sealed" : state,
-      deadline: state === "draining" ? record.drainDeadline : null,
-      writer: null,
+      state,
+      deadline: record.phase === "draining" ? record.drainDeadline : null,
+      writer: workload === undefined ? null : { ordinal: workload.ordinal, minAccepted: workload.minAcceptedEpoch },
     },
   ];
+}
+
+/** Undefined: no member. Where a workload has had a writer, trust counts: what a suspect writer sends is its own until it is fenced. */
+function stateOf(
+  { id, phase, trust, drainLoss, incarnation }: InstanceRecord,
+  workload: Workload | undefined,
+): Member["state"] | undefined {
+  if (phase !== "draining" && !isRouted(phase)) return undefined;
+  if (workload !== undefined && trust === "fenced") return "fenced";
+  // What is tied to a lost process is lost with it.
+  if (phase === "draining") return drainLoss === "forced" ? "sealed" : "draining";
+  const isWriter = workload?.holder?.instance === id && workload.holder.incarnation === incarnation.number;
+  return isWriter && trust === "suspect" ? "suspect" : "serving";
 }

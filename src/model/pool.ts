@@ -27,6 +27,9 @@ const duration = durationOf(0, "is longer than 365d");
 /** Of what cannot be done in no time: a limit of 0 would refuse everything. */
 const someTime = durationOf(1, "must be longer than 0s and at most 365d");
 
+/** Below it the time that a busy machine takes away for other work would pass for silence. */
+const LEAST_LEASE_MS = 1_000;
+
 const dnsLabel = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 40 characters");
 
 /** Kinds that a blueprint may hold; anything else is refused, ClusterRoles first of all. */
@@ -114,6 +117,12 @@ export const poolSpecSchema = z
         provisioners: z.array(z.enum(PROVISIONERS)).min(1).default(["karpenter"]),
       })
       .prefault({}),
+    /** With a lease, at most one process writes for each place of the pool; it stops itself when it was not able to renew for `ttl`. */
+    state: z
+      .strictObject({
+        lease: z.strictObject({ ttl: durationOf(LEAST_LEASE_MS, "must be at least 1s and at most 365d").prefault("10s") }).optional(),
+      })
+      .prefault({}),
     deletion: z.enum(["refuse", "drain", "orphan"]).default("refuse"),
   })
   .superRefine((spec, context) => {
@@ -122,6 +131,13 @@ export const poolSpecSchema = z
       context.addIssue({ code: "custom", path: ["size", "floor"], message: `floor ${floor} is above desired ${desired}`, input: floor });
     if (desired > max)
       context.addIssue({ code: "custom", path: ["size", "max"], message: `max ${max} is below desired ${desired}`, input: max });
+    if (spec.state.lease && spec.service.protocol !== "relevo/v1")
+      context.addIssue({
+        code: "custom",
+        path: ["state", "lease"],
+        message: "needs service.protocol relevo/v1: an instance without the protocol cannot be told of its lease",
+        input: spec.service.protocol,
+      });
     const lead = spec.blueprint.objects.filter((object) => object.kind === "Deployment" || object.kind === "StatefulSet");
     if (lead.length === 0)
       context.addIssue({

@@ -4,6 +4,7 @@
  * same call answers what it answered first. An instance that does not speak it (`protocol: none`) is judged by its container id and the gateway's counts.
  */
 import { z } from "zod";
+import { EPOCH_PATTERN, type Epoch } from "../kernel/epoch.ts";
 
 export const PROTOCOL_PREFIX = "/relevo/v1";
 
@@ -45,6 +46,22 @@ export const leaseAccessSchema = z.object({
   ttlMs: z.int().min(1),
 });
 export type LeaseAccess = z.infer<typeof leaseAccessSchema>;
+
+/** POST to the `url` of the access: a renewal; with `epoch: null` the holder asks for its epoch. */
+export const leaseRenewalSchema = z.object({
+  pool: z.string().min(1).max(100),
+  instance: z.string().min(1).max(100),
+  bootId: z.string().min(1).max(256),
+  epoch: z
+    .string()
+    .regex(EPOCH_PATTERN)
+    .transform((text) => text as Epoch)
+    .nullable(),
+});
+
+/** The answer: the epoch to write under, and for how long from before the request was sent. */
+export const leaseGrantSchema = z.object({ pool: z.string(), ordinal: z.int().min(0), writerEpoch: z.string(), ttlMs: z.int().min(1) });
+export type LeaseGrant = z.infer<typeof leaseGrantSchema>;
 
 /** POST /relevo/v1/{prepare,admit,drain,close} */
 export const callSchema = z.object({

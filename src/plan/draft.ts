@@ -6,7 +6,7 @@ import type { Decision, Effect, Hold, Move, Plan } from "./decision.ts";
 /** Reasons of one that is as it should be. */
 const WELL: readonly Reason["code"][] = ["serving", "standby_ready"];
 
-const BESIDE: readonly Decision["kind"][] = ["cordon_node", "protect_pod", "trust"];
+const BESIDE: readonly Decision["kind"][] = ["cordon_node", "protect_pod", "trust", "pass_writer"];
 
 export class Draft {
   readonly #decisions: (Effect | Move)[] = [];
@@ -45,6 +45,25 @@ export class Draft {
   /** How many that shall serve this plan makes. */
   added(): number {
     return this.#decisions.filter((decision) => decision.kind === "add_instance" && decision.purpose !== "standby").length;
+  }
+
+  /** Instances whose present process never writes again after this plan: it is fenced or sealed, or another one takes its place. */
+  endedProcesses(): ReadonlySet<string> {
+    return this.#instancesOf(
+      (decision) =>
+        (decision.kind === "trust" && decision.to === "fenced") ||
+        decision.kind === "renew_incarnation" ||
+        (decision.kind === "move" && decision.to === "sealed"),
+    );
+  }
+
+  /** Those, and the ones that this plan believes less than before. */
+  doubtedProcesses(): ReadonlySet<string> {
+    return new Set([...this.endedProcesses(), ...this.#instancesOf((decision) => decision.kind === "trust" && decision.to === "suspect")]);
+  }
+
+  #instancesOf(matches: (decision: Effect | Move) => boolean): ReadonlySet<string> {
+    return new Set(this.#decisions.flatMap((decision) => ("instance" in decision && matches(decision) ? [decision.instance] : [])));
   }
 
   hasCordon(nodeUid: string): boolean {

@@ -79,8 +79,9 @@ function toDraft(instance: InstanceSnapshot, pod: PodSnapshot, node: NodeSnapsho
 }
 
 function lostProcess(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): EvidenceDraft | undefined {
-  const { record, lost, health } = instance;
+  const { record, health, lease } = instance;
   if (record.incarnation.number === 0) return undefined;
+  const lost = instance.lost ?? (lease.state === "expired" ? "lease_expired" : null);
   if (lost === null) {
     // Time alone makes a silent process a lost one: not the next periodic pass, which may come seconds later.
     const lostAt = health.state === "failing" ? health.since + pool.spec.disruption.unreachableAfter : now;
@@ -93,6 +94,7 @@ function lostProcess(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instan
   }
   // The API server is the second witness of a lost node or pod; only our own failing check may be our own fault.
   if (pool.brake && lost === "process_unreachable") return undefined;
+  if (pool.leaseBrake && lost === "lease_expired") return undefined;
   const pod = leadPod(instance);
   return {
     instance: idOf(instance),

@@ -1,7 +1,7 @@
 /**
  * The planner: one pool's snapshot in, decisions and reasons out. Pure; the clock is an argument.
  *
- *   evidence → lifecycle of each instance → disruption → size → what holds it all back
+ *   evidence → lifecycle of each instance → disruption → size → who may write → what holds it all back
  */
 import type { Instant } from "../kernel/clock.ts";
 import { formatInstant } from "../kernel/clock.ts";
@@ -16,6 +16,7 @@ import { planLifecycle } from "./lifecycle.ts";
 import { planSize } from "./size.ts";
 import { planStandby } from "./standby.ts";
 import { planTrust } from "./trust.ts";
+import { planWriter } from "./writer.ts";
 import type { PoolSnapshot } from "./snapshot.ts";
 import { compareText, idOf } from "./view.ts";
 
@@ -46,17 +47,19 @@ function planAll(pool: PoolSnapshot, now: Instant, draft: Draft): void {
   const budget = Budget.of(pool, desired);
   planEvidence(pool, now, draft);
   for (const instance of pool.instances) {
-    planTrust(instance, draft);
+    planTrust(pool, instance, draft);
     planLifecycle(pool, instance, now, draft);
   }
   planDisruption(pool, desired, budget, now, draft);
   planSize(pool, desired, budget, now, draft);
   planStandby(pool, budget, now, draft);
+  planWriter(pool, draft);
   if (pool.brake)
     draft.hold(
       "",
       reason("brake", { suspect: pool.brake.suspect, total: pool.brake.total, site: pool.spec.sites[0] ?? "?", window: "60s" }),
     );
+  if (pool.leaseBrake) draft.hold("", reason("lease_brake", { ...pool.leaseBrake, window: "60s" }));
   if (draft.isIdle()) draft.hold("", reason("nothing_to_do"));
 }
 
@@ -85,6 +88,7 @@ function planFrozen(pool: PoolSnapshot, now: Instant, draft: Draft): Plan {
     )
       bound.add(record.id);
   for (const decision of decisions) if (isAcceptedWhileFrozen(decision, bound)) draft.decide(decision);
+  planWriter(pool, draft);
   // The latest start of a drain with a deadline comes also while the pool is frozen.
   if (nextLookAt !== null) draft.lookAgainAt(nextLookAt);
   const freeze = pool.freeze;
@@ -104,6 +108,8 @@ function isAcceptedWhileFrozen(decision: Effect | Move, bound: ReadonlySet<strin
       return bound.has(decision.replaces);
     case "cordon_node":
     case "protect_pod":
+    // Who may write follows from what of the plan is accepted, and is decided after that.
+    case "pass_writer":
       return false;
     default:
       return bound.has(decision.instance);

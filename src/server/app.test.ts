@@ -499,6 +499,7 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/v1/gateways",
     "/v1/instances",
     "/v1/instances/{instance}/drain",
+    "/v1/leases/renew",
     "/v1/nodes",
     "/v1/nodes/{node}/uncordon",
     "/v1/notices",
@@ -509,6 +510,7 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/v1/steps",
     "/v1/unfreeze",
     "/v1/watch",
+    "/v1/workloads",
   ]);
   const { responses } = document.paths["/v1/pools"].get;
   expect(Object.keys(responses)).toEqual(["200", "default"]);

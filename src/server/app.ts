@@ -14,6 +14,7 @@ import { z } from "zod";
 import type { Clock } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import { isLoopback } from "../kernel/loopback.ts";
+import type { LeaseTokens } from "../lease/token.ts";
 import { problemsOf } from "../model/problems.ts";
 import { assertMayBind, bearerOf, isSameSecret, type WebhookAccess } from "./access.ts";
 import type { ControlPlane } from "./control-plane.ts";
@@ -23,6 +24,7 @@ import type { Metrics } from "./metrics.ts";
 import { renderError } from "./render.ts";
 import { gatewayRoutes } from "./routes/gateway.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { leaseRoutes } from "./routes/leases.ts";
 import { noticeRoutes } from "./routes/notices.ts";
 import { operatorRoutes } from "./routes/operator.ts";
 import { recordRoutes } from "./routes/records.ts";
@@ -44,6 +46,8 @@ export interface ServerParts {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Tells whether an instance is who it says it is; absent: nobody can renew a writer lease here. */
+  readonly leaseTokens?: LeaseTokens | undefined;
 }
 
 /** What the files of routes get. */
@@ -60,7 +64,7 @@ const MAX_PARAM_LENGTH = 256;
 declare module "fastify" {
   interface FastifyContextConfig {
     /** `token` unless said otherwise. */
-    access?: "token" | "signed" | "public";
+    access?: "token" | "signed" | "lease" | "public";
   }
 }
 
@@ -87,7 +91,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler((thrown, request, reply) =>
     answerError(thrown, request, (error, status) => {
-      if (status === 503) reply.header("retry-after", "1");
+      if (status === 503 || status === 429) reply.header("retry-after", "1");
       if (status === 401) reply.header("www-authenticate", "Bearer");
       return reply.code(status).send(renderError(error));
     }),
@@ -113,7 +117,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     transform: withErrors,
   });
   const context: RouteContext = { ...parts, webhook: { secret: options.webhookSecret, token: options.token } };
-  for (const routes of [healthRoutes, recordRoutes, operatorRoutes, noticeRoutes, watchRoutes, gatewayRoutes])
+  for (const routes of [healthRoutes, recordRoutes, operatorRoutes, noticeRoutes, watchRoutes, gatewayRoutes, leaseRoutes])
     await app.register(routes, context);
   await app.ready();
   return app;
@@ -128,7 +132,8 @@ const withErrors: typeof jsonSchemaTransform = (input) => {
 
 function assertMayCall({ token, webhookSecret }: ServerOptions, request: FastifyRequest): void {
   const { access } = request.routeOptions.config;
-  if (access === "public") return;
+  // With a lease the route checks the token that the instance was given: no page and no stranger has one.
+  if (access === "public" || access === "lease") return;
   // The route itself checks the signature or the token; with neither, a notice is as good as any other call.
   if (access === "signed" && (token !== null || webhookSecret !== null)) return;
   if (token === null) {

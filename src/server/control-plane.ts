@@ -12,8 +12,11 @@ import type { Phase } from "../model/phase.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { StepRecord } from "../model/step.ts";
+import type { LeaseGrant } from "../model/protocol.ts";
+import type { Workload } from "../model/writer.ts";
 import type { Plan } from "../plan/decision.ts";
-import type { Freeze, LossCounts, NoticeRecord, StandingReason } from "../store/port.ts";
+import type { LeaseState } from "../plan/snapshot.ts";
+import type { Freeze, LeaseRenewal, LossCounts, NoticeRecord, StandingReason } from "../store/port.ts";
 
 export interface ControlPlane {
   listPools(): Promise<readonly PoolState[]>;
@@ -22,6 +25,8 @@ export interface ControlPlane {
   listInstances(query: RecordQuery): Promise<readonly InstanceState[]>;
   listEvidence(query: RecordQuery): Promise<readonly Evidence[]>;
   listSteps(query: RecordQuery): Promise<readonly StepRecord[]>;
+  /** Who writes for each place of a pool with a writer lease, and who may land results. */
+  listWorkloads(query: RecordQuery): Promise<readonly WorkloadState[]>;
   listNotices(limit: number): Promise<readonly NoticeRecord[]>;
   /** Nodes that Relevo cordoned and nobody uncordoned since. */
   listCordons(): Promise<readonly CordonState[]>;
@@ -55,6 +60,12 @@ export interface ControlPlane {
    */
   connectGateway(replica: string, send: (line: ControllerLine) => boolean, predecessor?: string): Promise<GatewayLink>;
   receiveReport(report: GatewayReport): Promise<void>;
+
+  /**
+   * The caller has proven to be this very process (`LeaseTokens`). Errors: `lease_not_held` (ask again: it may still get it), `lease_fenced` (it never will),
+   * `lease_too_often`, `store_unavailable`.
+   */
+  renewLease(renewal: LeaseRenewal): Promise<LeaseGrant>;
 
   readiness(): Promise<Readiness>;
 }
@@ -91,6 +102,12 @@ export interface InstanceState {
   /** Null while no complete report is there. */
   readonly obligations: { readonly requests: number; readonly sessions: number } | null;
   readonly health: "unknown" | "passing" | "failing";
+}
+
+export interface WorkloadState {
+  readonly workload: Workload;
+  /** How its holder stands, as of the last pass. */
+  readonly lease: LeaseState["state"];
 }
 
 export interface CordonState {

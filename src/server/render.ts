@@ -16,6 +16,7 @@ import type {
   NodeState,
   PlanResult,
   PoolState,
+  WorkloadState,
 } from "./control-plane.ts";
 import type {
   CordonView,
@@ -31,6 +32,7 @@ import type {
   PoolView,
   StandingReasonView,
   StepView,
+  WorkloadView,
 } from "./views.ts";
 
 const maybe = (at: Instant | null | undefined): string | null => (at === null || at === undefined ? null : formatInstant(at));
@@ -185,6 +187,20 @@ export function renderPlan({ pool, at, plan }: PlanResult): PlanView {
   };
 }
 
+export function renderWorkload({ workload, lease }: WorkloadState): WorkloadView {
+  const { pool, ordinal, holder, writerEpoch, minAcceptedEpoch, renewals } = workload;
+  return {
+    pool,
+    ordinal,
+    holder: holder?.instance ?? null,
+    incarnation: holder?.incarnation ?? null,
+    writerEpoch,
+    minAccepted: minAcceptedEpoch,
+    lease,
+    renewals,
+  };
+}
+
 /** Which object a decision is about, and what changes there. */
 function about(decision: Effect | Move): { subject: string; detail: string | null } {
   switch (decision.kind) {
@@ -202,6 +218,8 @@ function about(decision: Effect | Move): { subject: string; detail: string | nul
       return { subject: decision.evidence.instance, detail: `${decision.evidence.reason} (${decision.evidence.loss})` };
     case "trust":
       return { subject: decision.instance, detail: `${decision.from} → ${decision.to}` };
+    case "pass_writer":
+      return { subject: decision.instance, detail: `workload ${decision.ordinal}` };
     default:
       return { subject: decision.instance, detail: null };
   }

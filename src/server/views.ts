@@ -85,6 +85,19 @@ export const evidenceView = z.object({
 });
 export type EvidenceView = z.infer<typeof evidenceView>;
 
+/** Who writes for one place of a pool. */
+export const workloadView = z.object({
+  pool: z.string(),
+  ordinal: z.int(),
+  holder: z.string().nullable().meta({ description: "the instance that may write; null while nobody may" }),
+  incarnation: z.int().nullable(),
+  writerEpoch: z.string(),
+  minAccepted: z.string().meta({ description: "results of an older epoch are stale; never falls" }),
+  lease: z.enum(["none", "unwatched", "unasked", "unproven", "renewed", "late", "expired"]),
+  renewals: z.int(),
+});
+export type WorkloadView = z.infer<typeof workloadView>;
+
 export const stepView = z.object({
   id: z.string(),
   operation: z.string(),

@@ -1,10 +1,12 @@
 /** The controller as a simulated process: composed by the production composition, started again after each death, as its supervisor would. */
 import type { InstanceDriver } from "../drivers/port.ts";
+import type { LeaseDoor } from "../control/leases.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Random } from "../kernel/random.ts";
 import type { KubeApi, KubeObject, ObjectRef } from "../kube/api.ts";
+import { LeaseTokens } from "../lease/token.ts";
 import type { ControlPlane } from "../server/control-plane.ts";
 import type { Logger } from "../server/log.ts";
 import { createMetrics, type Metrics } from "../server/metrics.ts";
@@ -26,6 +28,7 @@ export interface ControllerParts {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly spotLeadMs?: number;
+  readonly leaseDoor?: LeaseDoor;
 }
 
 export interface RunnableController {
@@ -67,6 +70,9 @@ export interface Reach {
   onDeath(listener: () => void): () => void;
 }
 
+/** Here an instance calls the control plane itself; its access is issued as anywhere. */
+const LEASE_DOOR: LeaseDoor = { tokens: new LeaseTokens("key of the simulation"), url: () => "http://controller.invalid/v1/leases/renew" };
+
 const RESTART_MS = 500;
 /** A caller gives up then; what it sent may still be taken by one that stood still. */
 const CALL_TIMEOUT_MS = 5_000;
@@ -104,6 +110,7 @@ export class Controllers {
       log: this.#logOf(process),
       metrics: createMetrics(),
       spotLeadMs,
+      leaseDoor: LEASE_DOOR,
     });
     const running = { process, composed, kube };
     this.#running = running;

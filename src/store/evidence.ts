@@ -3,6 +3,7 @@ import { sql, type Kysely, type Selectable } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
 import { epoch, epochParts } from "../kernel/epoch.ts";
 import type { Evidence, EvidenceDraft } from "../model/evidence.ts";
+import type { Loss } from "../model/phase.ts";
 import { storeConflict, type Authority } from "./port.ts";
 import { prepare } from "./prepared.ts";
 import type { EvidenceTable, Schema } from "./schema.ts";
@@ -45,6 +46,10 @@ export class EvidenceRepository {
     });
   }
 
+  async has(instance: string, loss: Loss): Promise<boolean> {
+    return (await this.#queries.ofClass.rows(this.#db, { instance, loss })).length > 0;
+  }
+
   async listLiving(pool: string): Promise<Evidence[]> {
     return (await this.#queries.living.rows(this.#db, { pool })).map(toEvidence);
   }
@@ -57,6 +62,9 @@ export class EvidenceRepository {
 function queriesOf(db: Kysely<Schema>) {
   return {
     find: prepare<{ id: string }, EvidenceRow>((p) => db.selectFrom("evidence").selectAll().where("id", "=", p.id)),
+    ofClass: prepare<{ instance: string; loss: Loss }, { id: string }>((p) =>
+      db.selectFrom("evidence").select("id").where("instance", "=", p.instance).where("loss", "=", p.loss),
+    ),
     insert: prepare<Omit<EvidenceRow, "seq">>((p) =>
       db
         .insertInto("evidence")

@@ -101,6 +101,7 @@ class PoolTransaction {
     if (incarnation !== undefined) requireIncarnation(record, incarnation);
     if (!mayMove(from, to))
       throw storeConflict(`instance ${instance} may not move from ${from} to ${to}`, to, nextPhases(from).join(", ") || "nothing");
+    if (to === "admitted") await this.#requireNoLostWriter(record);
     const isShared = routeStateOf(from) !== routeStateOf(to);
     const generation = isShared ? await this.#raiseGeneration() : this.#generation;
     await this.#repositories.instances.save({
@@ -175,6 +176,14 @@ class PoolTransaction {
       throw storeConflict(`instance ${instance} is another process`, record.incarnation.bootId, bootId);
     if (!isRouted(record.phase) || record.trust !== "ok")
       throw storeConflict(`instance ${instance} may not write`, `${record.phase}, ${record.trust}`, "admitted or serving, ok");
+  }
+
+  /** Traffic never comes before fencing: not even of an admission that was decided before the loss was known. */
+  async #requireNoLostWriter({ ordinal }: InstanceRecord): Promise<void> {
+    const { pool } = this.#authority;
+    const holder = (await this.#repositories.workloads.find(pool, ordinal))?.holder;
+    if (holder && (await this.#repositories.evidence.has(holder.instance, "forced")))
+      throw storeConflict(`the writer ${holder.instance} is lost and not fenced`, holder.instance, "its fence first");
   }
 
   /** A lease leaves a process that may still write only by its fence. */

@@ -67,14 +67,22 @@ export class WorkloadRepository {
   async renew(renewal: LeaseRenewal, instance: InstanceRecord | undefined): Promise<Workload> {
     const { pool, bootId, epoch: believed } = renewal;
     const [row] = await this.#queries.ofHolder.rows(this.#db, { pool, instance: renewal.instance, bootId });
-    if (row === undefined) throw believed !== null || isOver(renewal, instance) ? fenced(renewal) : notHeld(renewal, null);
+    if (row === undefined) {
+      if (believed !== null && (await this.#isAhead(pool, believed, instance))) throw rewound(renewal);
+      throw believed !== null || isOver(renewal, instance) ? fenced(renewal) : notHeld(renewal);
+    }
     const workload = toWorkload(row);
     const order = believed === null ? 0 : compareEpochs(believed, workload.writerEpoch);
     if (order < 0) throw fenced(renewal);
-    // No epoch of this store: it was rewound, or the caller is wrong. It stops when its time runs out.
-    if (order > 0) throw notHeld(renewal, workload.writerEpoch);
+    if (order > 0) throw rewound(renewal);
     await this.#queries.renew.run(this.#db, { pool, ordinal: workload.ordinal });
     return { ...workload, renewals: workload.renewals + 1 };
+  }
+
+  /** Whether it was given an epoch that this store has not given yet. Without the instance's row its place is not known: then above all of them. */
+  async #isAhead(pool: string, believed: Epoch, instance: InstanceRecord | undefined): Promise<boolean> {
+    const given = (await this.list(pool)).filter(({ ordinal }) => instance === undefined || ordinal === instance.ordinal);
+    return given.every(({ minAcceptedEpoch }) => compareEpochs(believed, minAcceptedEpoch) > 0);
   }
 
   /** Nobody holds a lease of the pool any more. */
@@ -95,11 +103,10 @@ function isOver({ bootId }: LeaseRenewal, instance: InstanceRecord | undefined):
   return instance.incarnation.bootId !== null && instance.incarnation.bootId !== bootId;
 }
 
-function notHeld({ pool, instance, epoch: believed }: LeaseRenewal, found: Epoch | null): RelevoError {
+function notHeld({ pool, instance }: LeaseRenewal): RelevoError {
   return new RelevoError("lease_not_held", `${instance} does not hold the writer lease of its workload in ${pool}`, {
     class: "conflict",
-    found: believed ?? "no epoch",
-    allowed: found === null ? "the process to which the lease was passed" : `epoch ${found}`,
+    allowed: "the process to which the lease was passed",
     todo: "write nothing, and ask again: the lease passes once its former holder is sealed or fenced",
   });
 }
@@ -109,6 +116,15 @@ function fenced({ pool, instance, epoch: believed }: LeaseRenewal): RelevoError 
     class: "terminal",
     found: believed ?? "no epoch",
     todo: "stop: nothing of it is accepted any more, and it never gets the lease back",
+  });
+}
+
+/** The holder is not told that it is fenced: it may be the right one. It stops when its time runs out. */
+function rewound({ pool, instance, epoch: believed }: LeaseRenewal): RelevoError {
+  return new RelevoError("store_rewound", `${instance} was given an epoch in ${pool} that the store does not know: the store was rewound`, {
+    class: "retryable",
+    found: believed ?? "no epoch",
+    todo: "relevo store check, then relevo store recover",
   });
 }
 

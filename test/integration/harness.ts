@@ -10,6 +10,7 @@ import type { ContainerStart } from "../../src/embedded/nodes/pod-runtime.ts";
 import { type ContainerModel, DEFAULT_MODEL, SimulatedRuntime } from "../../src/embedded/nodes/simulated-runtime.ts";
 import type { ProvisionerOptions } from "../../src/embedded/provisioner/options.ts";
 import { VirtualClock } from "../../src/kernel/virtual-clock.ts";
+import { LeaseTokens } from "../../src/lease/token.ts";
 import type { KubeObject, KubeObjectDraft } from "../../src/kube/api.ts";
 import { NODES, POOLS } from "../../src/kube/resources.ts";
 import { spotInterruptionWarning } from "../../src/notices/eventbridge/compose.ts";
@@ -20,6 +21,7 @@ import { createServer } from "../../src/server/app.ts";
 import type { ControlPlane, PoolState } from "../../src/server/control-plane.ts";
 import { createLogger } from "../../src/server/log.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
+import { RENEW_PATH } from "../../src/server/routes/leases.ts";
 import type { Store } from "../../src/store/port.ts";
 import { openStore } from "../../src/store/store.ts";
 import { ModelledGateway } from "./modelled-gateway.ts";
@@ -116,13 +118,16 @@ export class Harness {
       destination: { write: (line) => void log.push(JSON.parse(line) as Record<string, unknown>) },
     });
     const metrics = createMetrics();
-    const composed = composeController({ kube, store, driver: instances, clock, random, ids, log: logger, metrics });
+    const leaseTokens = new LeaseTokens("key of the harness");
+    const leaseDoor = { tokens: leaseTokens, url: () => `http://controller.invalid${RENEW_PATH}` };
+    const composed = composeController({ kube, store, driver: instances, clock, random, ids, log: logger, metrics, leaseDoor });
     const http = await createServer({
       options: { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" },
       controlPlane: composed.controlPlane,
       metrics,
       log: logger,
       clock,
+      leaseTokens,
     });
     const gateways = Array.from({ length: options.gateways ?? 1 }, (_, index) => new ModelledGateway(`gw-${index + 1}`, clock, instances));
     const started = composed.controller.start();

@@ -5,7 +5,8 @@
 import { z } from "zod";
 import { type KubeApi, KubeApiError, type KubeObject } from "../../kube/api.ts";
 import { NODE_CLAIMS, NODES } from "../../kube/resources.ts";
-import { done, happened, NOT_HAPPENED, type Outcome, type StepKind, superseded } from "../step-kind.ts";
+import type { InstanceCall } from "../../drivers/port.ts";
+import { done, happened, NOT_HAPPENED, type Outcome, type StepKind, type StepPorts, superseded } from "../step-kind.ts";
 import { conditionOf, findObject, isUnschedulable, nodeRefSchema } from "./objects.ts";
 import { absenceOf, callProcess, findPod, isOutcome, processSchema } from "./process.ts";
 
@@ -16,6 +17,8 @@ const admitInstanceSchema = z.object({
   process: processSchema,
   /** Of a candidate, which must not land on a node that will go; null for one whose node was judged already. */
   node: nodeRefSchema.nullable(),
+  /** Of a pool with a writer lease: the process is told how to renew it. */
+  lease: z.object({ pool: z.string(), ttlMs: z.int().min(1) }).optional(),
 });
 export type AdmitInstance = z.infer<typeof admitInstanceSchema>;
 
@@ -35,7 +38,9 @@ export const admitInstance: StepKind<AdmitInstance> = {
     const process = { ...payload.process, target: { ...payload.process.target, bootId: prepared.bootId } };
     const health = await driver.health(process.target);
     if (!health.ok) return superseded("not_healthy");
-    const admitted = await callProcess(process, ports, null, (target, call) => driver.admit(target, call));
+    const admitted = await callProcess(process, ports, null, (target, call) =>
+      driver.admit(target, { ...call, ...leaseFor(payload, call.bootId, ports) }),
+    );
     return isOutcome(admitted) ? admitted : done("admitted", { bootId: admitted.bootId });
   },
 
@@ -61,6 +66,11 @@ export const admitInstance: StepKind<AdmitInstance> = {
 function bootIdOf({ result }: Outcome): string | null {
   const parsed = z.object({ bootId: z.string().nullable() }).safeParse(result);
   return parsed.success ? parsed.data.bootId : null;
+}
+
+function leaseFor({ instance, lease }: AdmitInstance, bootId: string, { leases }: StepPorts): Pick<InstanceCall, "lease"> {
+  const access = lease && leases?.accessFor(lease.pool, instance, bootId, lease.ttlMs);
+  return access === undefined ? {} : { lease: access };
 }
 
 /** Why it may not be admitted now, as a code. */

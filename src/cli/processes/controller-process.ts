@@ -2,11 +2,14 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { ServiceDriver } from "../../drivers/service/service-driver.ts";
+import { leaseKeyIn } from "../../lease/key-file.ts";
+import { LeaseTokens } from "../../lease/token.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
 import { loadKubeApi } from "../../kube/config.ts";
 import { createServer } from "../../server/app.ts";
 import { createLogger } from "../../server/log.ts";
 import { createMetrics } from "../../server/metrics.ts";
+import { RENEW_PATH } from "../../server/routes/leases.ts";
 import { openStore } from "../../store/store.ts";
 import { VERSION } from "../version.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
@@ -23,6 +26,8 @@ export interface ControllerProcessOptions {
   readonly token: string | null;
   readonly webhookSecret: string | null;
   readonly spotLeadMs?: number | undefined;
+  /** How instances reach this API, where that is not the address on which it listens. */
+  readonly advertise?: string | undefined;
   readonly logLevel: string;
 }
 
@@ -34,6 +39,9 @@ export async function runController(options: ControllerProcessOptions): Promise<
   const store = await openStore({ path: options.store });
   const kube = await loadKubeApi({ kubeconfig: options.kubeconfig, context: options.context });
   const metrics = createMetrics();
+  // Beside the store: who restores the one needs the other.
+  const leaseTokens = new LeaseTokens(leaseKeyIn(`${options.store}.lease-key`));
+  let reachedAt = options.advertise ?? "";
   const composed = composeController({
     kube,
     store,
@@ -43,6 +51,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
     ids: systemIds,
     log,
     metrics,
+    leaseDoor: { tokens: leaseTokens, url: () => new URL(RENEW_PATH, reachedAt).href },
     ...(options.spotLeadMs === undefined ? {} : { spotLeadMs: options.spotLeadMs }),
   });
   const server = await createServer({
@@ -51,8 +60,10 @@ export async function runController(options: ControllerProcessOptions): Promise<
     metrics,
     log,
     clock: systemClock,
+    leaseTokens,
   });
   const url = await server.listen({ host: options.host, port: options.port });
+  reachedAt ||= url;
   log.info({ url }, "the controller's API is up");
   tellReady({ controller: url });
   // It starts once it has seen the whole cluster, which may be away for as long as it likes.

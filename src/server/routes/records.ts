@@ -15,6 +15,7 @@ import {
   renderPlan,
   renderPool,
   renderStep,
+  renderWorkload,
 } from "../render.ts";
 import {
   cordonView,
@@ -27,6 +28,7 @@ import {
   planView,
   poolView,
   stepView,
+  workloadView,
 } from "../views.ts";
 
 const limit = z.coerce.number().int().min(1).max(1000).default(100);
@@ -92,6 +94,12 @@ export const recordRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
   app.get("/v1/steps", { schema: { ...list(stepView, "The journal, newest first"), querystring: recordQuery } }, async ({ query }) => ({
     items: (await controlPlane.listSteps(query)).map(renderStep),
   }));
+
+  app.get(
+    "/v1/workloads",
+    { schema: { ...list(workloadView, "Who writes for each place of a pool with a writer lease"), querystring: recordQuery } },
+    async ({ query }) => ({ items: (await controlPlane.listWorkloads(query)).map(renderWorkload) }),
+  );
 
   app.get(
     "/v1/notices",

@@ -20,6 +20,7 @@ import type {
   NodeState,
   PoolState,
   Readiness,
+  WorkloadState,
 } from "../control-plane.ts";
 
 export const NOON: Instant = Date.UTC(2030, 0, 1, 12);
@@ -33,6 +34,7 @@ export interface FakeState {
   cordons: CordonState[];
   nodes: NodeState[];
   gateways: GatewayReplicaState[];
+  workloads: WorkloadState[];
   readiness: Readiness;
   /** Thrown by every change when set. */
   failure: RelevoError | undefined;
@@ -56,6 +58,7 @@ export class FakeControlPlane implements ControlPlane {
       cordons: [],
       nodes: [],
       gateways: [],
+      workloads: [],
       readiness: { ready: true, checks: [{ name: "store", ok: true, message: "writable" }] },
       failure: undefined,
       ...state,
@@ -69,6 +72,8 @@ export class FakeControlPlane implements ControlPlane {
   listEvidence = async ({ pool, limit }: { pool?: string | undefined; limit: number }) =>
     this.state.evidence.filter((row) => pool === undefined || row.pool === pool).slice(0, limit);
   listSteps = async ({ limit }: { limit: number }) => this.state.steps.slice(0, limit);
+  listWorkloads = async ({ pool, limit }: { pool?: string | undefined; limit: number }) =>
+    this.state.workloads.filter(({ workload }) => pool === undefined || workload.pool === pool).slice(0, limit);
   listNotices = async (limit: number) => this.state.notices.slice(0, limit);
   listCordons = async () => this.state.cordons;
   listNodes = async () => this.state.nodes;
@@ -116,6 +121,10 @@ export class FakeControlPlane implements ControlPlane {
     if (!this.state.instances.some(({ record }) => record.id === command.instance))
       throw new RelevoError("instance_not_found", `There is no instance ${command.instance}.`, { found: command.instance });
     return { evidence: "ev-1" };
+  };
+  renewLease: ControlPlane["renewLease"] = async (renewal) => {
+    this.#record("renewLease", renewal);
+    return { pool: renewal.pool, ordinal: 0, writerEpoch: epoch(0, 1), ttlMs: 10_000 };
   };
   uncordon: ControlPlane["uncordon"] = async (node, by) => {
     this.#record("uncordon", { node, by });

@@ -1,0 +1,33 @@
+/** The key of the lease tokens: made once, readable by its owner alone, the same after each restart, or no instance could renew any more. */
+import { randomBytes } from "node:crypto";
+import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { RelevoError } from "../kernel/errors.ts";
+
+const LEAST_CHARACTERS = 32;
+const OTHERS = 0o077;
+
+/** Makes it when it is not there. Errors: `lease_key_unusable`. */
+export function leaseKeyIn(path: string): string {
+  try {
+    if (!existsSync(path)) make(path);
+    if ((statSync(path).mode & OTHERS) !== 0) chmodSync(path, 0o600);
+    const key = readFileSync(path, "utf8").trim();
+    if (key.length >= LEAST_CHARACTERS) return key;
+  } catch (cause) {
+    throw unusable(path, "it cannot be read or made", cause);
+  }
+  throw unusable(path, `it holds fewer than ${LEAST_CHARACTERS} characters`, undefined);
+}
+
+/** On a full disk there is no key rather than half of one. */
+function make(path: string): void {
+  writeFileSync(`${path}.new`, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+function unusable(path: string, why: string, cause: unknown): RelevoError {
+  return new RelevoError("lease_key_unusable", `the key of the lease tokens, ${path}, cannot be used: ${why}`, {
+    cause,
+    todo: "give the file to the user that runs the controller; without it a new one is made, and every instance that writes must be replaced",
+  });
+}
