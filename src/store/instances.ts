@@ -4,9 +4,11 @@ import type { Instant } from "../kernel/clock.ts";
 import { epoch, epochParts, type Epoch } from "../kernel/epoch.ts";
 import type { InstanceRecord, OwnedObject, Purpose } from "../model/instance.ts";
 import { canonicalJson } from "./canonical-json.ts";
+import { KeptList } from "./kept-rows.ts";
 import { storeConflict, type NewInstance } from "./port.ts";
 import { prepare } from "./prepared.ts";
 import type { InstanceState, InstanceTable, Schema } from "./schema.ts";
+import type { SqliteKysely } from "./sqlite-dialect.ts";
 
 /** How many failed candidates a pool's rows show. */
 const MAX_FAILURES = 100;
@@ -24,10 +26,20 @@ export interface CandidateFailure {
 export class InstanceRepository {
   readonly #db: Kysely<Schema>;
   readonly #queries: ReturnType<typeof queriesOf>;
+  readonly #living: KeptList<InstanceRow, InstanceRecord>;
 
-  constructor(db: Kysely<Schema>) {
+  constructor(db: SqliteKysely<Schema>) {
     this.#db = db;
-    this.#queries = queriesOf(db);
+    const queries = queriesOf(db);
+    this.#queries = queries;
+    this.#living = new KeptList({
+      db,
+      table: "instances",
+      all: (pool) => queries.living.rows(db, { pool }),
+      one: async (id) => (await queries.find.rows(db, { id }))[0],
+      isListed: ({ phase }) => phase !== "deleted",
+      toRecord: toInstanceRecord,
+    });
   }
 
   /** Conflict when there is none of this id in this pool. */
@@ -48,20 +60,23 @@ export class InstanceRepository {
     await this.#queries.saveBlueprint.run(this.#db, { hash: draft.blueprintHash, body: canonicalJson(draft.blueprint) });
     const { id, ordinal, purpose, replaces, blueprintHash } = draft;
     await this.#queries.insert.run(this.#db, { id, pool, ordinal, purpose, replaces, blueprint_hash: blueprintHash, now });
+    this.#living.wrote(id);
   }
 
   /** Writes all that may change; the caller has read the record in this transaction. */
   async save(record: InstanceRecord): Promise<void> {
     await this.#queries.save.run(this.#db, { id: record.id, ...toInstanceState(record) });
+    this.#living.wrote(record.id);
   }
 
   /** What is fixed at an instance's creation changes here alone; the caller has read the record in this transaction. */
   async take(id: string, replaces: string, ordinal: number, now: Instant): Promise<void> {
     await this.#queries.take.run(this.#db, { id, replaces, ordinal, now });
+    this.#living.wrote(id);
   }
 
-  async listLiving(pool: string): Promise<InstanceRecord[]> {
-    return (await this.#queries.living.rows(this.#db, { pool })).map(toInstanceRecord);
+  listLiving(pool: string): Promise<readonly InstanceRecord[]> {
+    return this.#living.list(pool);
   }
 
   async listFailures(pool: string): Promise<CandidateFailure[]> {

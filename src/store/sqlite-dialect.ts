@@ -26,13 +26,22 @@ export class SqliteKysely<DB> extends Kysely<DB> {
   run<R>({ sql, parameters }: CompiledQuery<R>): QueryResult<R> {
     return this.#connection.run(sql, parameters);
   }
+
+  /** How many statements that write this table were run; those that were rolled back count too. */
+  writesTo(table: keyof DB & string): number {
+    return this.#connection.writesTo(table);
+  }
+
+  get isInTransaction(): boolean {
+    return this.#connection.isInTransaction;
+  }
 }
 
-export class NodeSqliteDialect implements Dialect {
+class NodeSqliteDialect implements Dialect {
   readonly #database: DatabaseSync;
   readonly #connection: NodeSqliteConnection;
 
-  constructor(database: DatabaseSync, connection = new NodeSqliteConnection(database)) {
+  constructor(database: DatabaseSync, connection: NodeSqliteConnection) {
     this.#database = database;
     this.#connection = connection;
   }
@@ -93,11 +102,19 @@ class NodeSqliteDriver implements Driver {
 interface CachedStatement {
   readonly statement: StatementSync;
   readonly returnsRows: boolean;
+  /** Of the table that it writes; undefined when it only reads, or begins and ends transactions. */
+  readonly writes: { count: number } | undefined;
 }
+
+const WRITES = /^\s*(?:insert into|update|delete from) "(\w+)"/i;
+const WRITES_NOTHING = /^\s*(?:select|begin|commit|rollback|savepoint|release)\b/i;
 
 class NodeSqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, CachedStatement>();
+  readonly #writes = new Map<string, { count: number }>();
+  /** Writes of which it is not known to which table. */
+  readonly #otherWrites = { count: 0 };
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -108,11 +125,28 @@ class NodeSqliteConnection implements DatabaseConnection {
   }
 
   run<R>(sql: string, parameters: readonly unknown[]): QueryResult<R> {
-    const { statement, returnsRows } = this.#prepare(sql);
+    const { statement, returnsRows, writes } = this.#prepare(sql);
     const values = parameters as readonly SQLInputValue[];
+    if (writes !== undefined) writes.count += 1;
     if (returnsRows) return { rows: statement.all(...values) as R[] };
     const { changes } = statement.run(...values);
     return { rows: [], numAffectedRows: BigInt(changes) };
+  }
+
+  writesTo(table: string): number {
+    return this.#writesOf(table).count + this.#otherWrites.count;
+  }
+
+  get isInTransaction(): boolean {
+    return this.#database.isTransaction;
+  }
+
+  #writesOf(table: string): { count: number } {
+    const known = this.#writes.get(table);
+    if (known !== undefined) return known;
+    const fresh = { count: 0 };
+    this.#writes.set(table, fresh);
+    return fresh;
   }
 
   streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
@@ -128,7 +162,10 @@ class NodeSqliteConnection implements DatabaseConnection {
     if (known !== undefined) return known;
     if (this.#statements.size >= MAX_STATEMENTS) this.#statements.clear();
     const statement = this.#database.prepare(sql);
-    const made = { statement, returnsRows: statement.columns().length > 0 };
+    const returnsRows = statement.columns().length > 0;
+    const table = WRITES.exec(sql)?.[1];
+    const writes = table !== undefined ? this.#writesOf(table) : WRITES_NOTHING.test(sql) ? undefined : this.#otherWrites;
+    const made = { statement, returnsRows, writes };
     this.#statements.set(sql, made);
     return made;
   }

@@ -8,9 +8,11 @@ import { epoch, epochParts } from "../kernel/epoch.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { StepDraft, StepRecord } from "../model/step.ts";
 import { canonicalJson } from "./canonical-json.ts";
+import { KeptList } from "./kept-rows.ts";
 import { storeConflict, type Authority, type Change } from "./port.ts";
 import { prepare } from "./prepared.ts";
 import type { Schema, StepTable } from "./schema.ts";
+import type { SqliteKysely } from "./sqlite-dialect.ts";
 
 type StepRow = Selectable<StepTable>;
 type EndStep = Extract<Change, { kind: "end_step" }>;
@@ -19,10 +21,20 @@ type RetryStep = Extract<Change, { kind: "retry_step" }>;
 export class StepRepository {
   readonly #db: Kysely<Schema>;
   readonly #queries: ReturnType<typeof queriesOf>;
+  readonly #open: KeptList<StepRow, StepRecord>;
 
-  constructor(db: Kysely<Schema>) {
+  constructor(db: SqliteKysely<Schema>) {
     this.#db = db;
-    this.#queries = queriesOf(db);
+    const queries = queriesOf(db);
+    this.#queries = queries;
+    this.#open = new KeptList({
+      db,
+      table: "steps",
+      all: (pool) => queries.open.rows(db, { pool }),
+      one: async (id) => (await queries.find.rows(db, { id }))[0],
+      isListed: (row) => row.ended_at === null,
+      toRecord: toStepRecord,
+    });
   }
 
   async record(authority: Authority, step: StepDraft, now: Instant): Promise<void> {
@@ -43,6 +55,7 @@ export class StepRepository {
       epoch_era: era,
       epoch_counter: counter,
     });
+    this.#open.wrote(step.id);
   }
 
   async end({ pool }: Authority, { step, state, outcome, result }: EndStep, now: Instant): Promise<void> {
@@ -55,16 +68,18 @@ export class StepRepository {
       ended_at: state === "held" ? null : now,
     };
     const changed = await (state === "held" ? this.#queries.hold : this.#queries.end).run(this.#db, parameters);
+    this.#open.wrote(step);
     if (changed === 0) await this.#refuse(pool, step, state === "held" ? "unknown" : "unknown or held");
   }
 
   async retry({ pool }: Authority, { step, notBefore, error }: RetryStep): Promise<void> {
     const changed = await this.#queries.retry.run(this.#db, { id: step, pool, not_before: notBefore, outcome: error });
+    this.#open.wrote(step);
     if (changed === 0) await this.#refuse(pool, step, "unknown");
   }
 
-  async listOpen(pool: string): Promise<StepRecord[]> {
-    return (await this.#queries.open.rows(this.#db, { pool })).map(toStepRecord);
+  listOpen(pool: string): Promise<readonly StepRecord[]> {
+    return this.#open.list(pool);
   }
 
   async list(pool: string, limit: number): Promise<StepRecord[]> {

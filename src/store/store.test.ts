@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { Kysely } from "kysely";
+import type { CompiledQuery, QueryResult } from "kysely";
 import { expect, test } from "vitest";
 import { claimed, create, NOON, POOL, recordStep } from "../../test/contracts/store-fixtures.ts";
 import { initial } from "./migrations/0001-initial.ts";
@@ -8,7 +8,7 @@ import { InstanceRepository } from "./instances.ts";
 import { NoticeRepository } from "./notices.ts";
 import { PoolRepository } from "./pools.ts";
 import type { Schema } from "./schema.ts";
-import { NodeSqliteDialect } from "./sqlite-dialect.ts";
+import { SqliteKysely } from "./sqlite-dialect.ts";
 import { openSqliteFile } from "./sqlite-file.ts";
 import { StepRepository } from "./steps.ts";
 import { openStore } from "./store.ts";
@@ -36,7 +36,7 @@ async function drainMicrotasks(): Promise<void> {
 
 test("after the era rose, epochs and generations are above all that the former era gave", async () => {
   const { database } = openSqliteFile({ path: ":memory:" });
-  const pools = new PoolRepository(new Kysely<Schema>({ dialect: new NodeSqliteDialect(database) }));
+  const pools = new PoolRepository(new SqliteKysely<Schema>(database));
   expect(await pools.claim(POOL, "controller-a", NOON)).toBe("0.1");
   expect(await pools.nextGeneration(POOL)).toBe("0.1");
 
@@ -60,7 +60,13 @@ test("no query reads a pool's whole history, however long it is", async () => {
   const database = new DatabaseSync(":memory:");
   for (const statement of initial.statements) database.exec(statement);
   const statements: string[] = [];
-  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(database), log: ({ query }) => void statements.push(query.sql) });
+  class SpiedKysely extends SqliteKysely<Schema> {
+    override run<R>(query: CompiledQuery<R>): QueryResult<R> {
+      statements.push(query.sql);
+      return super.run(query);
+    }
+  }
+  const db = new SpiedKysely(database);
   const [instances, evidence, steps, notices] = [
     new InstanceRepository(db),
     new EvidenceRepository(db),

@@ -13,6 +13,7 @@ import { GroupCommit } from "./group-commit.ts";
 import { InstanceRepository } from "./instances.ts";
 import { LossRepository } from "./losses.ts";
 import { NoticeRepository } from "./notices.ts";
+import { PoolReader } from "./pool-reader.ts";
 import { applyChanges, type Repositories } from "./pool-transaction.ts";
 import { PoolRepository } from "./pools.ts";
 import type {
@@ -25,7 +26,6 @@ import type {
   LossCounts,
   NoticeRecord,
   PoolRows,
-  StandingReason,
   Store,
 } from "./port.ts";
 import type { Schema } from "./schema.ts";
@@ -53,6 +53,7 @@ class SqliteStore implements Store {
   readonly #notices: NoticeRepository;
   readonly #gateways: GatewayRepository;
   readonly #collection: Collection;
+  readonly #reader: PoolReader;
   #closing: Promise<void> | undefined;
 
   constructor(file: SqliteFile, isOnDisk: boolean) {
@@ -76,6 +77,7 @@ class SqliteStore implements Store {
     this.#notices = new NoticeRepository(db);
     this.#gateways = new GatewayRepository(db);
     this.#collection = new Collection(db);
+    this.#reader = new PoolReader(db, this.#repositories);
   }
 
   claim(pool: string, owner: string, now: Instant): Promise<Authority> {
@@ -96,24 +98,7 @@ class SqliteStore implements Store {
   }
 
   readPool(pool: string): Promise<PoolRows | undefined> {
-    const { pools, instances, evidence, steps, workloads } = this.#repositories;
-    return this.#turns.read(async () => {
-      const row = await pools.find(pool);
-      if (row === undefined || !row.claimed) return undefined;
-      return {
-        pool,
-        authorityEpoch: row.epoch,
-        owner: row.owner,
-        generation: row.generation,
-        freeze: row.freeze,
-        instances: await instances.listLiving(pool),
-        evidence: await evidence.listLiving(pool),
-        openSteps: await steps.listOpen(pool),
-        failures: await instances.listFailures(pool),
-        reasons: JSON.parse(row.reasons) as StandingReason[],
-        workloads: await workloads.list(pool),
-      };
-    });
+    return this.#turns.read(() => this.#reader.read(pool));
   }
 
   listPools(): Promise<readonly string[]> {

@@ -1,0 +1,76 @@
+/** All rows of a pool, as the controller reads them at each pass: what was not written since the last read is not read again. */
+import type { Evidence } from "../model/evidence.ts";
+import type { InstanceRecord } from "../model/instance.ts";
+import type { Workload } from "../model/writer.ts";
+import type { CandidateFailure } from "./instances.ts";
+import { KeptValue } from "./kept-rows.ts";
+import type { PoolRows, StandingReason } from "./port.ts";
+import type { Repositories } from "./pool-transaction.ts";
+import type { PoolRow } from "./pools.ts";
+import type { Schema } from "./schema.ts";
+import type { SqliteKysely } from "./sqlite-dialect.ts";
+
+type ReadPool = Pick<PoolRow, "epoch" | "owner" | "generation" | "freeze"> & { readonly reasons: readonly StandingReason[] };
+
+interface LivingEvidence {
+  readonly of: readonly InstanceRecord[];
+  readonly recorded: readonly Evidence[];
+  readonly living: readonly Evidence[];
+}
+
+export class PoolReader {
+  readonly #repositories: Repositories;
+  readonly #pool: KeptValue<ReadPool | undefined>;
+  readonly #evidence: KeptValue<readonly Evidence[]>;
+  readonly #failures: KeptValue<readonly CandidateFailure[]>;
+  readonly #workloads: KeptValue<readonly Workload[]>;
+  readonly #living = new Map<string, LivingEvidence>();
+
+  constructor(db: SqliteKysely<Schema>, repositories: Repositories) {
+    const { pools, instances, evidence, workloads } = repositories;
+    this.#repositories = repositories;
+    this.#pool = new KeptValue(db, ["pools"], async (pool) => {
+      const row = await pools.find(pool);
+      return row?.claimed === true ? { ...row, reasons: JSON.parse(row.reasons) as StandingReason[] } : undefined;
+    });
+    // Evidence is of instances that are there, so all that a new instance has is written after it.
+    this.#evidence = new KeptValue(db, ["evidence"], (pool) => evidence.listLiving(pool));
+    this.#failures = new KeptValue(db, ["instances"], (pool) => instances.listFailures(pool));
+    this.#workloads = new KeptValue(db, ["workloads"], (pool) => workloads.list(pool));
+  }
+
+  /** To be called outside of transactions; undefined when the pool is not claimed. */
+  async read(pool: string): Promise<PoolRows | undefined> {
+    const row = await this.#pool.get(pool);
+    if (row === undefined) return undefined;
+    const instances = await this.#repositories.instances.listLiving(pool);
+    return {
+      pool,
+      authorityEpoch: row.epoch,
+      owner: row.owner,
+      generation: row.generation,
+      freeze: row.freeze,
+      instances,
+      evidence: livingOf(this.#living, pool, instances, await this.#evidence.get(pool)),
+      openSteps: await this.#repositories.steps.listOpen(pool),
+      failures: await this.#failures.get(pool),
+      reasons: row.reasons,
+      workloads: await this.#workloads.get(pool),
+    };
+  }
+}
+
+/** Without that of instances which were deleted since it was read. */
+function livingOf(
+  kept: Map<string, LivingEvidence>,
+  pool: string,
+  instances: readonly InstanceRecord[],
+  recorded: readonly Evidence[],
+): readonly Evidence[] {
+  const known = kept.get(pool);
+  if (known?.of === instances && known.recorded === recorded) return known.living;
+  const ids = new Set(instances.map(({ id }) => id));
+  const living = recorded.filter(({ instance }) => ids.has(instance));
+  kept.set(pool, { of: instances, recorded, living });
+  return living;
+}
