@@ -42,13 +42,15 @@ function look(input: Partial<CorrelationInput>): {
   return { findings: Object.fromEntries(findings), settlements, nextLookAt };
 }
 
+/** When a warning that nothing came of is over. */
+const PASSED_AT = NOW + 7 * MINUTE;
 const WARNED: NodeFinding = { reason: "spot_interruption", loss: "deadline", deadline: NOW + 2 * MINUTE, noticeId: "n1" };
 
 test("a notice means the node whose providerID ends in its machine", () => {
   expect(look({ notices: [notice("n1")] })).toEqual({
     findings: { "uid-a": [WARNED] },
     settlements: [{ noticeId: "n1", outcome: "machine_found" }],
-    nextLookAt: null,
+    nextLookAt: PASSED_AT,
   });
 });
 
@@ -56,6 +58,17 @@ test("a notice whose machine is here stays open and says nothing new", () => {
   expect(look({ notices: [notice("n1", { outcome: "machine_found", receivedAt: NOW - 60 * MINUTE })] })).toEqual({
     findings: { "uid-a": [WARNED] },
     settlements: [],
+    nextLookAt: PASSED_AT,
+  });
+});
+
+test("what was announced and did not come is over five minutes after its time: its node can be used again", () => {
+  const spared = notice("n1", { outcome: "machine_found", receivedAt: NOW - 10 * MINUTE, deadline: NOW - 5 * MINUTE + 1 });
+  expect(look({ notices: [spared] }).nextLookAt).toBe(NOW + 1);
+  expect(look({ notices: [spared] }).settlements).toEqual([]);
+  expect(look({ notices: [{ ...spared, deadline: NOW - 5 * MINUTE }] })).toEqual({
+    findings: {},
+    settlements: [{ noticeId: "n1", outcome: "passed" }],
     nextLookAt: null,
   });
 });
@@ -72,7 +85,7 @@ test("a notice for an unknown machine waits, and is matched when the node regist
   expect(look({ notices: [waiting], nodes: [NODE_A, node("uid-c", "aws:///zone-1/i-c")] })).toEqual({
     findings: { "uid-c": [WARNED] },
     settlements: [{ noticeId: "n1", outcome: "machine_found" }],
-    nextLookAt: null,
+    nextLookAt: PASSED_AT,
   });
 });
 
@@ -111,7 +124,7 @@ test("while the nodes are not all known, what is seen counts and what is not see
   expect(look({ notices, nodes: [NODE_A], nodesComplete: false })).toEqual({
     findings: { "uid-a": [WARNED] },
     settlements: [{ noticeId: "n1", outcome: "machine_found" }],
-    nextLookAt: null,
+    nextLookAt: PASSED_AT,
   });
 });
 
@@ -148,7 +161,7 @@ test("the same notice delivered twice is one, and the later one is a duplicate",
       { noticeId: "n1", outcome: "machine_found" },
       { noticeId: "n2", outcome: "duplicate" },
     ],
-    nextLookAt: null,
+    nextLookAt: PASSED_AT,
   });
 });
 
@@ -175,12 +188,12 @@ test("two entities in one event mean two nodes; the notice is open while one of 
   expect(look({ notices: [both] })).toEqual({
     findings: { "uid-a": [WARNED], "uid-b": [WARNED] },
     settlements: [{ noticeId: "n1", outcome: "machine_found" }],
-    nextLookAt: null,
+    nextLookAt: PASSED_AT,
   });
   expect(look({ notices: [{ ...both, outcome: "machine_found" }], nodes: [NODE_B] })).toEqual({
     findings: { "uid-b": [WARNED] },
     settlements: [],
-    nextLookAt: null,
+    nextLookAt: PASSED_AT,
   });
 });
 

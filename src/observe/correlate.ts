@@ -6,7 +6,9 @@
  * 3. A notice for a machine that nobody knows waits, because the node may be about to register; after `unknownForMs` it was another cluster's. A node that
  *    is gone may register again as long.
  * 4. Several notices of one loss are one finding, with the earliest deadline.
- * 5. The order of notices and nodes, and how often one was delivered, have no meaning (I17).
+ * 5. What was announced and did not come is over some minutes after its time: a warning that was taken back, or a machine that was spared. Else nothing would
+ *    ever be placed on that node again. The evidence that was recorded meanwhile stays.
+ * 6. The order of notices and nodes, and how often one was delivered, have no meaning (I17).
  */
 import type { Instant } from "../kernel/clock.ts";
 import { EVIDENCE_REASONS, type EvidenceReason } from "../model/evidence.ts";
@@ -23,9 +25,17 @@ export interface NodeIdentity {
 
 /**
  * `unknown_machine`: no node has the machine, yet. `machine_found`: its node is here and will go, or just went. The others end a notice. `matched`: its
- * node was here and is gone. `node_gone`: its node was gone before the notice was seen.
+ * node was here and is gone. `node_gone`: its node was gone before the notice was seen. `passed`: its time is over, and its node is still here.
  */
-export type NoticeOutcome = "unknown_machine" | "machine_found" | "matched" | "node_gone" | "other_cluster" | "duplicate" | "ignored";
+export type NoticeOutcome =
+  | "unknown_machine"
+  | "machine_found"
+  | "matched"
+  | "node_gone"
+  | "passed"
+  | "other_cluster"
+  | "duplicate"
+  | "ignored";
 
 export interface CorrelationInput {
   readonly notices: readonly NoticeRecord[];
@@ -49,6 +59,8 @@ export interface Correlation {
 
 /** A node registers within minutes of its machine's start, or never. */
 const UNKNOWN_FOR_MS = 5 * 60_000;
+/** A machine that is to be taken is taken within moments of its time. */
+const PASSED_AFTER_MS = 5 * 60_000;
 
 export function correlate(input: CorrelationInput): Correlation {
   const { notices, nodes, now, unknownForMs = UNKNOWN_FOR_MS } = input;
@@ -65,6 +77,9 @@ export function correlate(input: CorrelationInput): Correlation {
     const mayAppear = outcome === "unknown_machine" || (outcome === "machine_found" && uids.length === 0);
     if (mayAppear) nextLookAt = Math.min(nextLookAt ?? Number.POSITIVE_INFINITY, Math.max(now, notice.receivedAt + unknownForMs));
     if (outcome !== undefined) outcomes.set(notice.id, outcome);
+    if (outcome === "passed") continue;
+    if (notice.deadline !== null && finding !== undefined && uids.length > 0)
+      nextLookAt = Math.min(nextLookAt ?? Number.POSITIVE_INFINITY, notice.deadline + PASSED_AFTER_MS);
     if (finding !== undefined) for (const uid of uids) collected.set(uid, [...(collected.get(uid) ?? []), finding]);
   }
 
@@ -99,7 +114,7 @@ function outcomeOf(
   hasNode: boolean,
   { nodesComplete, departedMachines, now, unknownForMs = UNKNOWN_FOR_MS }: CorrelationInput,
 ): NoticeOutcome | undefined {
-  if (hasNode) return "machine_found";
+  if (hasNode) return notice.deadline !== null && now >= notice.deadline + PASSED_AFTER_MS ? "passed" : "machine_found";
   if (!nodesComplete) return undefined;
   const isOver = now - notice.receivedAt >= unknownForMs;
   if (notice.outcome === "machine_found") return isOver ? "matched" : "machine_found";

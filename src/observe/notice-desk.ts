@@ -18,7 +18,7 @@ const OPEN_FOR_MS = 24 * 3_600_000;
 const MAX_OPEN = 10_000;
 /** Machines that went are remembered up to this many. */
 const MAX_DEPARTED = 10_000;
-const ENDED = new Set(["matched", "node_gone", "other_cluster", "duplicate", "ignored"]);
+const ENDED = new Set(["matched", "node_gone", "passed", "other_cluster", "duplicate", "ignored"]);
 
 export interface NoticeDeskOptions {
   readonly store: Store;

@@ -75,6 +75,11 @@ export class Budget {
     return this.#draining > 0;
   }
 
+  /** For a voluntary drain of one that does not serve: nothing is taken from those that do. */
+  takeDrainSlot(): void {
+    this.#draining -= 1;
+  }
+
   takeVoluntaryDrain(): void {
     this.#spare -= 1;
     this.#draining -= 1;

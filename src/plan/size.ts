@@ -9,6 +9,7 @@ import type { Budget } from "./budget.ts";
 import { candidateGate, NOT_WANTED } from "./candidates.ts";
 import { mayAct } from "./disruption.ts";
 import type { Draft } from "./draft.ts";
+import { sayUnsavable, turnOf } from "./evacuation/turn.ts";
 import { standbyFor } from "./standby.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import {
@@ -46,7 +47,10 @@ function fillPlace(pool: PoolSnapshot, ordinal: number, desired: number, budget:
   const predecessor = lostHolder(pool, ordinal);
   const gate = candidateGate(pool, predecessor ? idOf(predecessor) : null, now);
   if (!gate.open) return draft.hold(predecessor ? idOf(predecessor) : "", gate.reason, gate.until);
-  if (predecessor && standbyFor(pool, predecessor, draft)) return;
+  const turn = turnOf(pool, predecessor ? idOf(predecessor) : "", now);
+  if (!turn.mayGo) return draft.hold(predecessor ? idOf(predecessor) : "", turn.reason, turn.until ?? undefined);
+  if (predecessor) sayUnsavable(pool, idOf(predecessor), draft);
+  if (predecessor && turn.standby && standbyFor(pool, predecessor, draft)) return;
   if (!budget.takeRoom())
     return draft.hold("", reason("capacity_used", { occupied: pool.instances.length, allowed: capacityLimit(pool.spec) }));
   draft.decide({
@@ -87,7 +91,7 @@ function shrink(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desire
     if (!isRoutedNow(instance)) giveUp(instance, holders.length, desired, draft);
     else if (isServing(instance)) drainSurplus(pool, instance, desired, budget, draft);
     // One that no gateway has applied yet may never serve; a pool that goes does not wait for that.
-    else if (pool.deleting) decideDrain(pool, instance, desired, draft);
+    else if (pool.deleting) drainUnserved(pool, instance, desired, budget, draft);
   }
 }
 
@@ -110,6 +114,12 @@ function drainSurplus(pool: PoolSnapshot, instance: InstanceSnapshot, desired: n
     return draft.hold(idOf(instance), reason("serving_not_above_desired", { serving: servingOf(pool).length, desired }));
   if (!budget.hasDrainSlot()) return draft.hold(idOf(instance), reason("draining_used", { draining: pool.spec.disruption.draining }));
   budget.takeVoluntaryDrain();
+  decideDrain(pool, instance, desired, draft);
+}
+
+function drainUnserved(pool: PoolSnapshot, instance: InstanceSnapshot, desired: number, budget: Budget, draft: Draft): void {
+  if (!budget.hasDrainSlot()) return draft.hold(idOf(instance), reason("draining_used", { draining: pool.spec.disruption.draining }));
+  budget.takeDrainSlot();
   decideDrain(pool, instance, desired, draft);
 }
 

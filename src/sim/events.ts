@@ -44,6 +44,7 @@ export type SimEvent =
       readonly bootId: string | null;
       readonly passedCheckAt: Instant | null;
       readonly state: string | null;
+      /** Since it runs, or since the replica that stood still goes on. */
       readonly processAgeMs: number;
     }
   | { readonly type: "counted"; readonly replica: string; readonly route: string; readonly counts: RouteCounts }

@@ -74,6 +74,7 @@ export class GatewayReplica {
   #reportTimer: Timer | undefined;
   #reportDueAt = Number.POSITIVE_INFINITY;
   #heardAt = 0;
+  #wentOnAt = 0;
   #stream = 0;
 
   constructor(options: GatewayOptions) {
@@ -110,6 +111,7 @@ export class GatewayReplica {
   resume(): void {
     if (!this.#options.process.isAlive) return;
     this.#options.log.add(`${this.id} goes on`);
+    this.#wentOnAt = this.#clock.monotonic();
     this.#options.process.resume();
   }
 
@@ -188,7 +190,7 @@ export class GatewayReplica {
       bootId: member.bootId,
       passedCheckAt: this.#checked.get(member) ?? null,
       state: taken.bootId === member.bootId ? taken.state : "another_process",
-      processAgeMs: this.#options.clock.monotonic() - taken.startedAt,
+      processAgeMs: this.#options.clock.monotonic() - Math.max(taken.startedAt, this.#wentOnAt),
     });
     exchange.finish = () => {
       taken.work.delete(work);

@@ -238,10 +238,13 @@ class SimulatedWatch implements AsyncIterable<WatchEvent> {
       this.#close();
       throw new RelevoError("kube_connection_lost", "the watch broke", { class: "retryable" });
     }
+    const askedAt = clock.monotonic();
     const result = await iterator.next();
+    // What came while the one before it was on its way arrives together with it: nothing is later than the lag.
+    const isFresh = clock.monotonic() > askedAt;
     const { broken } = { broken: this.#broken };
     if (result.done !== true) {
-      if (troubles.watchLagMs > 0) {
+      if (troubles.watchLagMs > 0 && isFresh) {
         troubles.took("watch_lag");
         await this.#options.clock.sleep(troubles.watchLagMs);
       }

@@ -12,7 +12,7 @@ const CUT_MARK = "…[cut]";
 const MAX_OPEN = 1_000;
 
 /** Outcomes after which no evidence can come from a notice any more; every other, `unknown_machine` above all, may still find its machine. */
-export const NOTICE_ENDS = ["matched", "other_cluster", "duplicate", "malformed", "node_gone", "ignored"] as const;
+export const NOTICE_ENDS = ["matched", "other_cluster", "duplicate", "malformed", "node_gone", "passed", "ignored"] as const;
 
 type NoticeRow = Selectable<NoticeTable>;
 
