@@ -7,7 +7,8 @@
  * 3. A phase moves only along the table of `model/phase.ts`, and only from the phase that the caller saw (compare-and-set).
  * 4. A route's generation rises in the transaction that changes who may get traffic and until when, and in no other.
  * 5. A step is recorded before its effect and leaves `unknown` once; the same id with another payload is a conflict.
- * 6. The epochs of a workload never fall and none is given twice, also after the pool was forgotten (I1, I2).
+ * 6. A recovery after a rewind puts every epoch above all that was seen before it.
+ * 7. The epochs of a workload never fall and none is given twice, also after the pool was forgotten (I1, I2).
  *
  * One port call is one transaction and holds SQL only, so that the simulator can crash between calls and never inside one.
  */
@@ -148,7 +149,7 @@ export interface NoticeRecord {
   readonly receivedAt: Instant;
   /** As received, at most 64 KiB. */
   readonly body: string;
-  /** `matched`, `unknown_machine`, `other_cluster`, `duplicate`, `malformed`, `node_gone`, `ignored`, … */
+  /** `matched`, `unknown_machine`, `other_cluster`, `duplicate`, `malformed`, `node_gone`, `passed`, `ignored`, … */
   readonly outcome: string;
   readonly machineIds: readonly string[];
   readonly deadline: Instant | null;
@@ -158,6 +159,29 @@ export interface NoticeRecord {
 export interface GatewayReplicaRecord {
   readonly id: string;
   readonly registeredAt: Instant;
+}
+
+/** Every epoch is of an era; it rises only by a recovery. */
+export interface StoreEra {
+  readonly era: number;
+  /** The last one; null: there was none. */
+  readonly recovered: StoreRecovery | null;
+}
+
+export interface StoreRecovery {
+  readonly at: Instant;
+  /** The era before it. */
+  readonly from: number;
+  readonly why: string;
+  readonly by: string;
+}
+
+export interface RecoverCommand {
+  /** The highest era that anybody has seen; the new one is above it and above the store's own. */
+  readonly above: number;
+  readonly at: Instant;
+  readonly why: string;
+  readonly by: string;
 }
 
 export interface LossCounts {
@@ -182,6 +206,13 @@ export interface Store {
    * same transaction. Errors: `lease_not_held` (conflict: it may still get it), `lease_fenced` (terminal: this process never will).
    */
   renewLease(renewal: LeaseRenewal): Promise<Workload>;
+
+  readEra(): Promise<StoreEra>;
+  /**
+   * After the store was rewound: raises the era, and with it every pool's authority and generation and every workload's epochs. Nobody has an authority or a
+   * writer lease afterwards, and what the gateways had confirmed of living instances must be confirmed anew. Needs no authority. Error: `era_invalid`.
+   */
+  recover(command: RecoverCommand): Promise<StoreEra>;
 
   /** Works under any epoch: freezing must be possible whoever owns the pool. `null` lifts it. */
   setFreeze(pool: string, freeze: Freeze | null): Promise<void>;

@@ -16,6 +16,7 @@ import { NoticeRepository } from "./notices.ts";
 import { PoolReader } from "./pool-reader.ts";
 import { applyChanges, type Repositories } from "./pool-transaction.ts";
 import { PoolRepository } from "./pools.ts";
+import { RecoveryRepository } from "./recovery.ts";
 import type {
   Authority,
   Change,
@@ -26,7 +27,9 @@ import type {
   LossCounts,
   NoticeRecord,
   PoolRows,
+  RecoverCommand,
   Store,
+  StoreEra,
 } from "./port.ts";
 import type { Schema } from "./schema.ts";
 import { SqliteKysely } from "./sqlite-dialect.ts";
@@ -52,8 +55,9 @@ class SqliteStore implements Store {
   readonly #repositories: Repositories;
   readonly #notices: NoticeRepository;
   readonly #gateways: GatewayRepository;
-  readonly #collection: Collection;
   readonly #reader: PoolReader;
+  readonly #collection: Collection;
+  readonly #recovery: RecoveryRepository;
   #closing: Promise<void> | undefined;
 
   constructor(file: SqliteFile, isOnDisk: boolean) {
@@ -75,9 +79,10 @@ class SqliteStore implements Store {
       workloads: new WorkloadRepository(db),
     };
     this.#notices = new NoticeRepository(db);
+    this.#reader = new PoolReader(db, this.#repositories);
     this.#gateways = new GatewayRepository(db);
     this.#collection = new Collection(db);
-    this.#reader = new PoolReader(db, this.#repositories);
+    this.#recovery = new RecoveryRepository(db);
   }
 
   claim(pool: string, owner: string, now: Instant): Promise<Authority> {
@@ -108,6 +113,14 @@ class SqliteStore implements Store {
   renewLease(renewal: LeaseRenewal): Promise<Workload> {
     const { instances, workloads } = this.#repositories;
     return this.#turns.write(async () => workloads.renew(renewal, await instances.find(renewal.pool, renewal.instance)));
+  }
+
+  readEra(): Promise<StoreEra> {
+    return this.#turns.read(() => this.#recovery.read());
+  }
+
+  recover(command: RecoverCommand): Promise<StoreEra> {
+    return this.#turns.write(() => this.#recovery.recover(command));
   }
 
   setFreeze(pool: string, freeze: Freeze | null): Promise<void> {

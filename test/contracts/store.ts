@@ -4,6 +4,7 @@ import type { Store } from "../../src/store/port.ts";
 import { storeHistoryContract } from "./store-history.ts";
 import { storeInstancesContract } from "./store-instances.ts";
 import { storeJournalContract } from "./store-journal.ts";
+import { storeRecoveryContract } from "./store-recovery.ts";
 import { storeWorkloadsContract } from "./store-workloads.ts";
 import {
   claimed,
@@ -37,6 +38,7 @@ export function storeContract(name: string, open: () => Promise<Store>): void {
     describe("commit", () => commit(it));
     describe("instances", () => storeInstancesContract(it));
     describe("writer leases", () => storeWorkloadsContract(it));
+    describe("recovery after a rewind", () => storeRecoveryContract(it));
     describe("journal and evidence", () => storeJournalContract(it));
     describe("notices, gateways, what is forgotten", () => storeHistoryContract(it));
   });
