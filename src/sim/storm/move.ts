@@ -46,9 +46,11 @@ export interface MoveOptions {
   readonly clock: Clock;
   readonly traffic: Traffic;
   readonly checks: StormChecks;
-  /** The place did not work out: it is looked for another one. */
-  readonly failed: (workload: Workload, place: Place, why: string) => void;
-  readonly served: (workload: Workload, place: Place) => void;
+  /** Whether the node that was asked for came. */
+  readonly launched: (isThere: boolean) => void;
+  /** The place did not work out: another one is looked for. */
+  readonly failed: (why: string) => void;
+  readonly served: () => void;
 }
 
 export class Move {
@@ -56,7 +58,6 @@ export class Move {
   readonly #workload: Workload;
   readonly #place: Place;
   readonly #preempts: Priority | null;
-  readonly #startedAt: number;
   /** When what the site absorbs began: after the node's own start. */
   #admissionAt = 0;
   #rounds = 0;
@@ -67,13 +68,8 @@ export class Move {
     this.#workload = workload;
     this.#place = place;
     this.#preempts = preempts;
-    this.#startedAt = options.clock.now();
     place.reserved += 1;
     this.#after(TIMES.begin, () => this.#begin());
-  }
-
-  get startedAt(): number {
-    return this.#startedAt;
   }
 
   #begin(): void {
@@ -84,11 +80,15 @@ export class Move {
     if (chance(this.#workload.random, spec.launchFails)) {
       this.#after(TIMES.refusal, () => {
         this.#place.taken -= 1;
-        this.#fail("launch_failed");
+        this.#options.launched(false);
+        this.#options.failed("launch_failed");
       });
       return;
     }
-    this.#after(spec.nodeStart, () => this.#boot());
+    this.#after(spec.nodeStart, () => {
+      this.#options.launched(true);
+      this.#boot();
+    });
   }
 
   #boot(): void {
@@ -145,7 +145,7 @@ export class Move {
         this.#options.clock.after(TIMES.checkAgain, () => this.#check(triesLeft - 1));
         return;
       }
-      if (lies) return this.#fail("check_failed"); // the place stays spoilt
+      if (lies) return this.#options.failed("check_failed"); // the place stays spoilt
       site.bucket.failed(this.#options.clock.now());
       this.#rounds = 0;
       this.#boot(); // it is started again where it is
@@ -193,12 +193,7 @@ export class Move {
     workload.place = this.#place;
     workload.state = "moved";
     workload.isBreach = site.spec.latency > workload.of.latencyLimit;
-    served(workload, this.#place);
-  }
-
-  #fail(why: string): void {
-    const { failed } = this.#options;
-    failed(this.#workload, this.#place, why);
+    served();
   }
 
   #draw([low, high]: readonly [number, number]): number {

@@ -153,7 +153,7 @@ export class Traffic {
       for (at += exponential(random, gap); at <= Math.min(now, this.#until); at += exponential(random, gap)) {
         this.counts.accepted += 1;
         this.counts.queued += 1;
-        this.#expire(waiting, at - queue.wait);
+        if (waiting.length >= queue.limit || this.counts.queued > this.#limit) this.#expire(waiting, at - queue.wait);
         if (waiting.length >= queue.limit || (this.counts.queued > this.#limit && !this.#displace(route))) this.#end("rejected");
         else waiting.push(at);
       }

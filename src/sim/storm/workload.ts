@@ -38,6 +38,7 @@ export class Workload {
   /** Null while nobody may write. */
   #holder: string | null = "home";
   #committedAt: Instant;
+  #snapshotEvery: number | undefined;
   /** After its home is gone no checkpoint comes any more. */
   #frozenAt: Instant | null = null;
 
@@ -67,11 +68,17 @@ export class Workload {
 
   // ---- state
 
+  /** No checkpoints: a snapshot at `at`, and again every so often. */
+  onlyFromSnapshots(at: Instant, everyMs: number): void {
+    this.#committedAt = at;
+    this.#snapshotEvery = everyMs;
+  }
+
   /** Checkpoints go on every so often while its home lives. */
   committedAt(now: Instant): Instant {
-    const every = this.of.state.checkpointEvery;
+    const every = this.#snapshotEvery ?? this.of.state.checkpointEvery;
     const until = this.#frozenAt ?? now;
-    return every > 0 ? until - ((((until - this.#committedAt) % every) + every) % every) : this.#committedAt;
+    return every > 0 && Number.isFinite(every) ? until - ((((until - this.#committedAt) % every) + every) % every) : this.#committedAt;
   }
 
   /** A round of the delta has arrived: what was written until `at` is there. */
