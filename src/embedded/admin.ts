@@ -3,6 +3,8 @@
  * cluster's API.
  *
  *     GET  /embedded/v1                              what this is
+ *     GET  /embedded/v1/offerings                    what the cloud offers, and how much of it there is
+ *     POST /embedded/v1/offerings/limit              {"zone": "zone-a", "instanceType": …, "capacityType": "spot", "machines": 3 or null}; absent: any
  *     GET  /embedded/v1/nodes
  *     POST /embedded/v1/nodes/NAME/drift             {"clear": false}
  *     POST /embedded/v1/nodes/NAME/interrupt         {"deadlineMs": 120000}
@@ -14,7 +16,8 @@ import type { AddressInfo } from "node:net";
 import { z } from "zod";
 import { RelevoError } from "../kernel/errors.ts";
 import { isLoopbackHostHeader } from "../kernel/loopback.ts";
-import type { Provisioner } from "./provisioner/provisioner.ts";
+import { CAPACITY_TYPES } from "./provisioner/offerings.ts";
+import type { OfferingSummary, Provisioner } from "./provisioner/provisioner.ts";
 
 export interface AdminInfo {
   readonly uid: string;
@@ -28,6 +31,7 @@ export interface AdminServer {
 }
 
 const BODY_MAX = 16 * 1024;
+const MACHINES_MAX = 10_000;
 const DEADLINE_MAX_MS = 24 * 3_600_000;
 
 const bodies = {
@@ -35,6 +39,12 @@ const bodies = {
   interrupt: z.strictObject({ deadlineMs: z.int().min(0).max(DEADLINE_MAX_MS).default(120_000) }),
   kill: z.strictObject({}),
   return: z.strictObject({ sameUid: z.boolean().default(true) }),
+  limit: z.strictObject({
+    zone: z.string().optional(),
+    instanceType: z.string().optional(),
+    capacityType: z.enum(CAPACITY_TYPES).optional(),
+    machines: z.int().min(0).max(MACHINES_MAX).nullable(),
+  }),
 };
 
 interface Answer {
@@ -80,10 +90,23 @@ async function answer(provisioner: Provisioner, info: AdminInfo, request: Incomi
   const [root, version, collection, name, verb, ...more] = path.split("/").filter((part) => part !== "");
   if (root !== "embedded" || version !== "v1" || more.length > 0) throw notFound(path);
   if (collection === undefined && request.method === "GET") return { status: 200, body: info };
+  if (collection === "offerings") return { status: 200, body: { offerings: await offerings(provisioner, name, request, path) } };
   if (collection !== "nodes") throw notFound(path);
   if (name === undefined && request.method === "GET") return { status: 200, body: { nodes: provisioner.nodes() } };
   if (name === undefined || verb === undefined || request.method !== "POST") throw notFound(path);
   return { status: 200, body: await act(provisioner, decoded(name, path), verb, await readBody(request), path) };
+}
+
+async function offerings(
+  provisioner: Provisioner,
+  verb: string | undefined,
+  request: IncomingMessage,
+  path: string,
+): Promise<readonly OfferingSummary[]> {
+  if (verb === undefined && request.method === "GET") return provisioner.offerings();
+  if (verb !== "limit" || request.method !== "POST") throw notFound(path);
+  const { machines, ...filter } = bodies.limit.parse(await readBody(request));
+  return provisioner.limit(filter, machines);
 }
 
 async function act(provisioner: Provisioner, nodeName: string, verb: string, body: unknown, path: string): Promise<unknown> {
@@ -144,7 +167,8 @@ function decoded(name: string, path: string): string {
 function notFound(path: string): RelevoError {
   return new RelevoError("path_unknown", "There is nothing at this path.", {
     found: path,
-    allowed: "GET /embedded/v1/nodes, POST /embedded/v1/nodes/NAME/(drift|interrupt|kill|return)",
+    allowed:
+      "GET /embedded/v1/nodes, GET /embedded/v1/offerings, POST /embedded/v1/offerings/limit, POST /embedded/v1/nodes/NAME/(drift|interrupt|kill|return)",
   });
 }
 

@@ -2,6 +2,7 @@
 import type { Clock, Instant, Timer } from "../../kernel/clock.ts";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { Random } from "../../kernel/random.ts";
+import type { CapacityType, Offering } from "./offerings.ts";
 
 export interface Instance {
   /** `i-` and 17 hexadecimal digits. */
@@ -9,6 +10,8 @@ export interface Instance {
   /** `aws:///ZONE/INSTANCE`. */
   readonly providerID: string;
   readonly zone: string;
+  readonly instanceType: string;
+  readonly capacityType: CapacityType;
   readonly nodeName: string;
   readonly state: "running" | "gone";
   /** The image or configuration that it was started from is no longer the wanted one. */
@@ -42,7 +45,7 @@ export class Cloud {
     this.#options = options;
   }
 
-  launch(zone: string, bootDelayMs: number): Instance {
+  launch({ zone, instanceType, capacityType }: Offering, bootDelayMs: number): Instance {
     let digits = "";
     while (digits.length < 17) digits += Math.floor(this.#options.random.next() * 16).toString(16);
     const instanceId = `i-${digits}`;
@@ -50,6 +53,8 @@ export class Cloud {
       instanceId,
       providerID: `aws:///${zone}/${instanceId}`,
       zone,
+      instanceType,
+      capacityType,
       nodeName: this.#nextName(zone),
       state: "running",
       isDrifted: false,
@@ -62,6 +67,15 @@ export class Cloud {
   /** By its providerID; undefined for one that this cloud never had. */
   byProviderID(providerID: string | undefined): Instance | undefined {
     return providerID === undefined ? undefined : this.#instances.get(providerID.slice(providerID.lastIndexOf("/") + 1));
+  }
+
+  /** How many of it run. */
+  countOf({ zone, instanceType, capacityType }: Offering): number {
+    let count = 0;
+    for (const each of this.#instances.values())
+      if (each.state === "running" && each.zone === zone && each.instanceType === instanceType && each.capacityType === capacityType)
+        count += 1;
+    return count;
   }
 
   /** The newest instance behind a node's name. */

@@ -17,12 +17,15 @@ import {
 } from "../controllers/views.ts";
 import type { NodeFleet } from "../nodes/fleet.ts";
 import type { Cloud } from "./cloud.ts";
-import { DO_NOT_DISRUPT } from "./labels.ts";
+import { poolNameOf } from "./claim.ts";
+import { DO_NOT_DISRUPT, NODE_POOL_LABEL } from "./labels.ts";
+import { type CapacityType, Offerings } from "./offerings.ts";
 import type { ProvisionerOptions } from "./options.ts";
 
 export class ProvisionerContext {
   readonly access: ClusterAccess;
   readonly cloud: Cloud;
+  readonly offerings: Offerings;
   readonly fleet: NodeFleet;
   readonly events: EventRecorder;
   readonly options: ProvisionerOptions;
@@ -34,6 +37,7 @@ export class ProvisionerContext {
   constructor(access: ClusterAccess, cloud: Cloud, fleet: NodeFleet, events: EventRecorder, options: ProvisionerOptions) {
     this.access = access;
     this.cloud = cloud;
+    this.offerings = new Offerings(options, access.clock);
     this.fleet = fleet;
     this.events = events;
     this.options = options;
@@ -55,6 +59,15 @@ export class ProvisionerContext {
 
   pool(): NodePoolView | undefined {
     return this.pools.get(this.options.pool) as NodePoolView | undefined;
+  }
+
+  /** The NodePool that the claim was made from; undefined when it is gone. */
+  poolOf(claim: NodeClaimView): NodePoolView | undefined {
+    return this.pools.get(claim.metadata.labels?.[NODE_POOL_LABEL] ?? this.options.pool) as NodePoolView | undefined;
+  }
+
+  poolFor(capacityType: CapacityType): NodePoolView | undefined {
+    return this.pools.get(poolNameOf(this.options, capacityType)) as NodePoolView | undefined;
   }
 
   nodeOf(claim: NodeClaimView): NodeView | undefined {

@@ -5,7 +5,7 @@
 import { NODE_CLAIMS, NODES, POD_DISRUPTION_BUDGETS } from "../../kube/resources.ts";
 import { matchesSelector, refOf, type DisruptionBudgetView, type NodeClaimView, type NodeView } from "../controllers/views.ts";
 import { isDeleting, isProtected, isTrue, type ProvisionerContext } from "./context.ts";
-import { DISRUPTED_TAINT } from "./labels.ts";
+import { CAPACITY_TYPE, DISRUPTED_TAINT } from "./labels.ts";
 import { taintDisrupted } from "./termination.ts";
 
 /** A drifted claim whose replacement is on its way, by the claims' names. */
@@ -15,7 +15,7 @@ export type Replacements = Map<string, string>;
 export async function disruptDrifted(
   context: ProvisionerContext,
   replacements: Replacements,
-  launch: (zone: string) => Promise<NodeClaimView>,
+  launch: (instead: NodeClaimView) => Promise<NodeClaimView>,
 ): Promise<void> {
   const claims = context.allClaims();
   let room = budgetOf(context, claims) - claims.filter((claim) => isDeleting(claim) || replacements.has(claim.metadata.name)).length;
@@ -38,7 +38,7 @@ export async function disruptDrifted(
     await taintDisrupted(context, node);
     await context.setConditions(claim, { type: "DisruptionReason", status: "True", reason: "Drifted", message: "Drifted" });
     context.events.record(claim, "Normal", "DisruptionLaunching", "Launching NodeClaim: Drifted");
-    const replacement = await launch(zoneOf(context, claim));
+    const replacement = await launch(claim);
     replacements.set(claim.metadata.name, replacement.metadata.name);
   }
 }
@@ -70,9 +70,12 @@ export async function consolidateEmpty(context: ProvisionerContext, emptySince: 
   const live = context.allClaims().filter((claim) => !isDeleting(claim) && isTrue(claim, "Initialized"));
   const names = new Set(live.map((claim) => claim.metadata.name));
   for (const name of [...emptySince.keys()]) if (!names.has(name)) emptySince.delete(name);
-  let spare = live.length - options.minNodes;
+  const isOnDemand = (claim: NodeClaimView): boolean => claim.metadata.labels?.[CAPACITY_TYPE] === "on-demand";
+  let spare = live.filter((claim) => !isOnDemand(claim)).length - options.minNodes;
   let nextMs: number | undefined;
-  const retiring = (claim: NodeClaimView): boolean => isTrue(claim, "Drifted") || context.nodeOf(claim)?.spec.unschedulable === true;
+  // What costs more than spot goes first too.
+  const retiring = (claim: NodeClaimView): boolean =>
+    isTrue(claim, "Drifted") || context.nodeOf(claim)?.spec.unschedulable === true || isOnDemand(claim);
   for (const claim of live.toSorted((a, b) => Number(retiring(b)) - Number(retiring(a)))) {
     const node = context.nodeOf(claim);
     const isEmpty = node !== undefined && context.podsOn(node.metadata.name).length === 0;
@@ -88,7 +91,7 @@ export async function consolidateEmpty(context: ProvisionerContext, emptySince: 
       continue;
     }
     if (!retiring(claim) && spare <= 0) continue;
-    spare--;
+    if (!isOnDemand(claim)) spare--;
     await taintDisrupted(context, node);
     await context.setConditions(claim, { type: "DisruptionReason", status: "True", reason: "Empty", message: "Empty" });
     context.events.record(claim, "Normal", "DisruptionTerminating", "Disrupting NodeClaim: Empty");
@@ -130,8 +133,4 @@ async function untaint(context: ProvisionerContext, claim: NodeClaimView): Promi
     metadata: { uid, resourceVersion },
     spec: { taints: taints.length === 0 ? null : taints },
   });
-}
-
-function zoneOf(context: ProvisionerContext, claim: NodeClaimView): string {
-  return context.cloud.byProviderID(claim.status?.providerID)?.zone ?? context.options.zones[0] ?? "";
 }

@@ -15,6 +15,7 @@ import type { Instance } from "./cloud.ts";
 import { isTrue, type ProvisionerContext } from "./context.ts";
 import {
   ARCH,
+  CAPACITY_TYPE,
   HOSTNAME,
   INITIALIZED,
   INSTANCE_TYPE,
@@ -25,19 +26,21 @@ import {
   UNREGISTERED_TAINT,
   ZONE,
 } from "./labels.ts";
-import type { ProvisionerOptions } from "./options.ts";
+import type { Offering } from "./offerings.ts";
+import type { Capacity, ProvisionerOptions } from "./options.ts";
 
-/** False when the cloud launches no machine for it now: it is to be asked again. */
+/** False when the cloud has no machine for it: the claim goes, and what needed it looks for another offering. */
 export async function launchClaim(context: ProvisionerContext, claim: NodeClaimView, bootDelayMs: number): Promise<boolean> {
   let seen = claim;
   if (conditionOf(seen.status?.conditions, "Ready") === undefined) seen = await begin(context, seen);
   if (!isTrue(seen, "Launched")) {
-    const refusal = context.options.refuses?.(zoneOf(seen) ?? context.options.zones[0] ?? "");
+    const offering = offeringOf(context, seen);
+    const refusal = refusalOf(context, seen, offering);
     if (refusal !== undefined) {
-      await context.setConditions(seen, { type: "Launched", status: "False", reason: "InsufficientCapacityError", message: refusal });
+      await refuse(context, seen, offering, refusal);
       return false;
     }
-    seen = await launch(context, seen, bootDelayMs);
+    seen = await launch(context, seen, offering, bootDelayMs);
   }
   const node = context.nodeOf(seen);
   if (node === undefined) {
@@ -79,12 +82,33 @@ async function begin(context: ProvisionerContext, claim: NodeClaimView): Promise
   })) as NodeClaimView;
 }
 
-async function launch(context: ProvisionerContext, claim: NodeClaimView, bootDelayMs: number): Promise<NodeClaimView> {
+function refusalOf({ options, cloud, offerings }: ProvisionerContext, claim: NodeClaimView, offering: Offering): string | undefined {
+  if (cloud.byProviderID(claim.status?.providerID) !== undefined) return undefined;
+  const limit = offerings.limitOf(offering);
+  if (limit !== null && cloud.countOf(offering) >= limit)
+    return `no ${offering.capacityType} capacity for ${offering.instanceType} in ${offering.zone}`;
+  return options.refuses?.(offering.zone);
+}
+
+/** As Karpenter does: an Event tells, the claim is deleted, and the offering is left out for a while. */
+async function refuse(
+  { access, events, offerings }: ProvisionerContext,
+  claim: NodeClaimView,
+  offering: Offering,
+  why: string,
+): Promise<void> {
+  offerings.leaveOut(offering);
+  events.record(claim, "Warning", "InsufficientCapacityError", `NodeClaim ${claim.metadata.name} event: insufficient capacity, ${why}`);
+  await access.delete(refOf(NODE_CLAIMS, claim), claim.metadata.uid);
+}
+
+async function launch(context: ProvisionerContext, claim: NodeClaimView, offering: Offering, bootDelayMs: number): Promise<NodeClaimView> {
   const { options, cloud, access } = context;
-  const instance = cloud.byProviderID(claim.status?.providerID) ?? cloud.launch(zoneOf(claim) ?? options.zones[0] ?? "zone-a", bootDelayMs);
+  const instance = cloud.byProviderID(claim.status?.providerID) ?? cloud.launch(offering, bootDelayMs);
   const { uid } = claim.metadata;
   await access.patch(refOf(NODE_CLAIMS, claim), { metadata: { uid, labels: machineLabels(instance, options) } });
-  const status = { providerID: instance.providerID, capacity: options.capacity, allocatable: options.capacity };
+  const capacity = context.offerings.capacityOf(instance.instanceType);
+  const status = { providerID: instance.providerID, capacity, allocatable: capacity };
   const launched = await access.patchStatus(refOf(NODE_CLAIMS, claim), { metadata: { uid }, status });
   return await context.setConditions(launched as NodeClaimView, { type: "Launched", status: "True", reason: "Launched" });
 }
@@ -147,9 +171,17 @@ function orNone(taints: readonly Taint[]): readonly Taint[] | null {
   return taints.length === 0 ? null : taints;
 }
 
-function zoneOf(claim: NodeClaimView): string | undefined {
+/** What it was made for; of a claim that somebody else made, what it leaves open is the preferred. */
+export function offeringOf({ offerings }: ProvisionerContext, claim: NodeClaimView): Offering {
   const requirements = (claim.spec as { readonly requirements?: readonly SelectorRequirement[] }).requirements ?? [];
-  return requirements.find((requirement) => requirement.key === ZONE)?.values?.[0];
+  const asked = (key: string): string | undefined => requirements.find((requirement) => requirement.key === key)?.values?.[0];
+  const [first] = offerings.all();
+  const capacityType = claim.metadata.labels?.[CAPACITY_TYPE] ?? asked(CAPACITY_TYPE);
+  return {
+    zone: asked(ZONE) ?? first?.zone ?? "",
+    instanceType: asked(INSTANCE_TYPE) ?? first?.instanceType ?? "",
+    capacityType: capacityType === "on-demand" ? "on-demand" : "spot",
+  };
 }
 
 function machineLabels(instance: Instance, options: ProvisionerOptions): Readonly<Record<string, string>> {
@@ -157,14 +189,14 @@ function machineLabels(instance: Instance, options: ProvisionerOptions): Readonl
     [HOSTNAME]: instance.nodeName,
     [ARCH]: "amd64",
     [OS]: "linux",
-    [INSTANCE_TYPE]: options.instanceType,
+    [INSTANCE_TYPE]: instance.instanceType,
     [ZONE]: instance.zone,
     [REGION]: options.region,
   };
 }
 
 /** The node that an instance's kubelet registers. */
-export function nodeSpecOf(instance: Instance, options: ProvisionerOptions): NodeSpec {
+export function nodeSpecOf(instance: Instance, options: ProvisionerOptions, capacity: Capacity): NodeSpec {
   return {
     name: instance.nodeName,
     providerID: instance.providerID,
@@ -173,6 +205,6 @@ export function nodeSpecOf(instance: Instance, options: ProvisionerOptions): Nod
       { key: UNREGISTERED_TAINT, effect: "NoExecute" },
       { key: NOT_READY_TAINT, effect: "NoSchedule" },
     ],
-    capacity: options.capacity,
+    capacity,
   };
 }

@@ -1,3 +1,5 @@
+export type Capacity = { readonly cpu: string; readonly memory: string; readonly pods: string };
+
 /** How the provisioner and its cloud behave. Times are those of a laptop; Kubernetes' and the clouds' own stand beside them. */
 export interface ProvisionerOptions {
   /** The NodePool's name. */
@@ -13,7 +15,13 @@ export interface ProvisionerOptions {
   /** A machine whose node has not registered so long after its boot delay is given up. Karpenter: 15 min. */
   readonly registerWithinMs: number;
   readonly instanceType: string;
-  readonly capacity: { readonly cpu: string; readonly memory: string; readonly pods: string };
+  readonly capacity: Capacity;
+  /** Other machine types, by name; tried in this order where the first one has no capacity or does not do. */
+  readonly moreTypes: Readonly<Record<string, Capacity>>;
+  /** Machines on demand that may be there beside those of spot; with 0 none is offered. */
+  readonly maxOnDemand: number;
+  /** An offering that had no capacity is left out for so long. Karpenter: 3 min. */
+  readonly unavailableForMs: number;
   /** Unschedulable pods are collected for this long. */
   readonly batchMs: number;
   /** Karpenter looks for nodes to disrupt this often. */
@@ -24,7 +32,7 @@ export interface ProvisionerOptions {
   readonly vanishAfterMs: number;
   /** How often an eviction that was refused is tried again. */
   readonly drainRetryMs: number;
-  /** Why the cloud launches no machine in a zone right now (no capacity, no quota); undefined: it does. Asked again and again. */
+  /** Why the cloud launches no machine in a zone right now (no capacity, no quota); undefined: it does. */
   readonly refuses?: (zone: string) => string | undefined;
 }
 
@@ -39,6 +47,9 @@ export const DEFAULT_PROVISIONER_OPTIONS: ProvisionerOptions = {
   registerWithinMs: 60_000,
   instanceType: "local.xlarge",
   capacity: { cpu: "4", memory: "8Gi", pods: "110" },
+  moreTypes: {},
+  maxOnDemand: 0,
+  unavailableForMs: 10_000,
   batchMs: 1_000,
   disruptionIntervalMs: 10_000,
   consolidateAfterMs: 30_000,

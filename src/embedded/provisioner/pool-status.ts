@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { NODE_POOLS } from "../../kube/resources.ts";
 import { parseQuantity } from "../../kernel/units.ts";
-import { refOf, withCondition, type Condition } from "../controllers/views.ts";
+import { refOf, withCondition, type Condition, type NodePoolView } from "../controllers/views.ts";
 import { isDeleting, isTrue, type ProvisionerContext } from "./context.ts";
 
 const CONDITIONS: readonly Condition[] = [
@@ -13,9 +13,13 @@ const CONDITIONS: readonly Condition[] = [
 ];
 
 export async function writePoolStatus(context: ProvisionerContext): Promise<void> {
-  const pool = context.pool();
-  if (pool === undefined) return;
-  const claims = context.allClaims().filter((claim) => isTrue(claim, "Launched") && !isDeleting(claim));
+  for (const pool of context.pools.values() as readonly NodePoolView[]) await writeStatusOf(context, pool);
+}
+
+async function writeStatusOf(context: ProvisionerContext, pool: NodePoolView): Promise<void> {
+  const claims = context
+    .allClaims()
+    .filter((claim) => isTrue(claim, "Launched") && !isDeleting(claim) && context.poolOf(claim)?.metadata.uid === pool.metadata.uid);
   const capacity = claims.map(
     (claim) => (claim.status as { readonly capacity?: Readonly<Record<string, string>> } | undefined)?.capacity ?? {},
   );

@@ -11,15 +11,16 @@ import { EventRecorder } from "../controllers/events.ts";
 import { ControllerLoop, type ReconcileResult } from "../controllers/loop.ts";
 import { conditionOf, refOf, type NodeClaimView, type NodePoolView, type NodeView, type PodView } from "../controllers/views.ts";
 import type { NodeFleet } from "../nodes/fleet.ts";
-import { nodeClaimDraft, nodePoolDraft, poolHash, poolHashAnnotations } from "./claim.ts";
+import { nodeClaimDraft, nodePoolDraft, poolHash, poolHashAnnotations, poolNameOf } from "./claim.ts";
 import { Cloud, type Instance } from "./cloud.ts";
 import { isDeleting, isTrue, ProvisionerContext } from "./context.ts";
 import { consolidateEmpty, disruptDrifted, finishReplacements, type EmptySince, type Replacements } from "./disruption.ts";
-import { CAPACITY_TYPE, NODE_POOL_HASH, NODE_POOL_LABEL } from "./labels.ts";
-import { launchClaim, nodeSpecOf } from "./launch.ts";
+import { NODE_POOL_HASH, NODE_POOL_LABEL } from "./labels.ts";
+import { launchClaim, nodeSpecOf, offeringOf } from "./launch.ts";
+import type { CapacityType, Offering, OfferingFilter } from "./offerings.ts";
 import type { ProvisionerOptions } from "./options.ts";
 import { writePoolStatus } from "./pool-status.ts";
-import { emptiestZone, zonesForPods } from "./provisioning.ts";
+import { emptiestZone, type MachineShape, machinesForPods } from "./provisioning.ts";
 import { removeNode, terminateClaim } from "./termination.ts";
 
 /** What a notice about an interruption is made of. */
@@ -48,10 +49,14 @@ export interface NodeSummary {
   readonly pods: number;
 }
 
+export interface OfferingSummary extends Offering {
+  readonly running: number;
+  /** Null: as many as are wanted. */
+  readonly limit: number | null;
+}
+
 const PASS = "pass";
 const READINESS_POLL_MS = 250;
-/** Between two tries to get a machine that the cloud does not have. */
-const REFUSED_AGAIN_MS = 2_000;
 
 export class Provisioner {
   readonly #context: ProvisionerContext;
@@ -75,7 +80,7 @@ export class Provisioner {
       clock: access.clock,
       random: access.random,
       machines: {
-        boot: (instance) => fleet.start(nodeSpecOf(instance, options)),
+        boot: (instance) => fleet.start(nodeSpecOf(instance, options, this.#context.offerings.capacityOf(instance.instanceType))),
         take: (instance) => fleet.takeMachine(instance.nodeName),
       },
       changed: (instance) => this.#instanceChanged(instance),
@@ -92,9 +97,13 @@ export class Provisioner {
 
   /** Call after the caches are filled. Settles when the NodePool is there and the first machines are ordered. */
   async start(): Promise<void> {
-    const pool = await this.#ensurePool();
+    const pool = await this.#ensurePool("spot");
+    if (this.#options.maxOnDemand > 0) await this.#ensurePool("on-demand");
+    const first = this.#context.offerings.all().filter(isFirstChoice(this.#options));
     for (let index = 0; index < this.#options.minNodes; index++) {
-      const claim = await this.#launch(pool, this.#options.zones[index % this.#options.zones.length] ?? "");
+      const offering = first[index % first.length];
+      if (offering === undefined) break;
+      const claim = await this.#launch(pool, offering);
       this.#first.add(claim.metadata.name);
     }
     for (const loop of [this.#claimLoop, this.#capacityLoop, this.#disruptionLoop]) loop.start();
@@ -131,6 +140,18 @@ export class Provisioner {
         };
       })
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** How many machines the cloud has of what matches; null: as many as are wanted. What runs already runs on. */
+  limit(filter: OfferingFilter, machines: number | null): readonly OfferingSummary[] {
+    const concerned = this.#context.offerings.limit(filter, machines);
+    this.#capacityLoop.enqueue(PASS);
+    return this.offerings().filter((summary) => concerned.some((offering) => isSameOffering(offering, summary)));
+  }
+
+  offerings(): readonly OfferingSummary[] {
+    const { offerings } = this.#context;
+    return offerings.all().map((offering) => ({ ...offering, running: this.#cloud.countOf(offering), limit: offerings.limitOf(offering) }));
   }
 
   /** The machine's image is no longer the wanted one; with `clear` it is again. */
@@ -209,7 +230,7 @@ export class Provisioner {
     if (node === undefined && isTrue(claim, "Registered")) return await this.#outliveNode(claim);
     this.#nodelessSince.delete(name);
     const isLaunched = await launchClaim(this.#context, claim, this.#first.has(name) ? 0 : this.#options.bootDelayMs);
-    if (!isLaunched) return { requeueAfterMs: REFUSED_AGAIN_MS };
+    if (!isLaunched) return;
     const current = this.#context.claim(name);
     if (current === undefined || isDeleting(current)) return;
     await this.#markDrift(current);
@@ -239,7 +260,7 @@ export class Provisioner {
   }
 
   async #markDrift(claim: NodeClaimView): Promise<void> {
-    const pool = this.#context.pool();
+    const pool = this.#context.poolOf(claim);
     const isPoolDrifted = pool !== undefined && claim.metadata.annotations?.[NODE_POOL_HASH] !== poolHash(pool);
     const isMachineDrifted = this.#cloud.byProviderID(claim.status?.providerID)?.isDrifted === true;
     if (!isTrue(claim, "Launched")) return;
@@ -250,32 +271,43 @@ export class Provisioner {
   }
 
   /** Launches what is missing for unschedulable pods and for the minimum. */
-  async #reconcileCapacity(): Promise<void> {
-    const pool = this.#context.pool();
-    if (pool === undefined || isDeleting(pool)) return;
+  async #reconcileCapacity(): Promise<ReconcileResult | void> {
+    const { offerings } = this.#context;
     const live = this.#context.allClaims().filter((claim) => !isDeleting(claim));
-    const zones = live.map((claim) => this.#zoneOf(claim));
-    const coming = live.filter((claim) => !isTrue(claim, "Initialized")).map((claim) => this.#zoneOf(claim));
+    const present = live.map((claim) => offeringOf(this.#context, claim));
+    const countOf = (capacityType: CapacityType): number => present.filter((offering) => offering.capacityType === capacityType).length;
     const pods = this.#context.pods.values() as readonly PodView[];
-    const nodes = this.#context.nodes.values() as readonly NodeView[];
-    const bound = pods.filter((pod) => (pod.spec.nodeName ?? "") !== "");
-    const wanted = zonesForPods(
-      pods.filter(isUnschedulable),
-      nodes,
-      bound,
-      coming,
-      this.#shape(pool),
-      Math.max(0, this.#options.maxNodes - live.length),
-    );
-    for (const zone of wanted) {
-      await this.#launch(pool, zone);
-      zones.push(zone);
+    const unschedulable = pods.filter(isUnschedulable);
+    const wanted = machinesForPods({
+      pods: unschedulable,
+      nodes: this.#context.nodes.values() as readonly NodeView[],
+      podsOnNodes: pods.filter((pod) => (pod.spec.nodeName ?? "") !== ""),
+      coming: live.filter((claim) => !isTrue(claim, "Initialized")).map((claim) => this.#shapeOf(offeringOf(this.#context, claim))),
+      shapes: offerings.available().map((offering) => this.#shapeOf(offering)),
+      room: { spot: this.#options.maxNodes - countOf("spot"), "on-demand": this.#options.maxOnDemand - countOf("on-demand") },
+    });
+    for (const offering of wanted) if (await this.#launchOf(offering)) present.push(offering);
+    const isShort = await this.#keepMinimum(present);
+    // What was left out for want of capacity is tried again when its time is over.
+    if (unschedulable.length > 0 || isShort) return { requeueAfterMs: offerings.nextBackInMs() };
+  }
+
+  /** True when machines are missing that cannot be had now. */
+  async #keepMinimum(present: Offering[]): Promise<boolean> {
+    const spot = present.filter(({ capacityType }) => capacityType === "spot");
+    while (spot.length < this.#options.minNodes) {
+      const available = this.#context.offerings.available().filter(({ capacityType }) => capacityType === "spot");
+      const [type] = available.map(({ instanceType }) => instanceType);
+      const alike = available.filter(({ instanceType }) => instanceType === type);
+      const zone = emptiestZone(
+        spot.map((each) => each.zone),
+        alike.map((each) => each.zone),
+      );
+      const offering = alike.find((each) => each.zone === zone);
+      if (offering === undefined || !(await this.#launchOf(offering))) return true;
+      spot.push(offering);
     }
-    while (zones.length < this.#options.minNodes) {
-      const zone = emptiestZone(zones, this.#options.zones);
-      await this.#launch(pool, zone);
-      zones.push(zone);
-    }
+    return false;
   }
 
   async #reconcileDisruption(): Promise<ReconcileResult> {
@@ -285,7 +317,7 @@ export class Provisioner {
     if (dueMs <= 0) {
       this.#lastDisruptionAt = now;
       dueMs = this.#options.disruptionIntervalMs;
-      await disruptDrifted(this.#context, this.#replacements, (zone) => this.#launchNow(zone));
+      await disruptDrifted(this.#context, this.#replacements, (claim) => this.#launchInstead(claim));
     }
     await writePoolStatus(this.#context);
     const emptyMs = await consolidateEmpty(this.#context, this.#emptySince);
@@ -310,44 +342,50 @@ export class Provisioner {
     if (claim !== undefined) await this.#access.delete(refOf(NODE_CLAIMS, claim), claim.metadata.uid);
   }
 
-  async #ensurePool(): Promise<NodePoolView> {
+  async #ensurePool(capacityType: CapacityType): Promise<NodePoolView> {
     let pool: NodePoolView;
     try {
-      pool = (await this.#access.create(NODE_POOLS, nodePoolDraft(this.#options))) as NodePoolView;
+      pool = (await this.#access.create(NODE_POOLS, nodePoolDraft(this.#options, capacityType))) as NodePoolView;
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
-      pool = (await this.#access.api.get({ type: NODE_POOLS, name: this.#options.pool })) as NodePoolView;
+      pool = (await this.#access.api.get({
+        type: NODE_POOLS,
+        name: poolNameOf(this.#options, capacityType),
+      })) as NodePoolView;
     }
     return (await this.#access.patch(refOf(NODE_POOLS, pool), { metadata: { annotations: poolHashAnnotations(pool) } })) as NodePoolView;
   }
 
-  async #launch(pool: NodePoolView, zone: string): Promise<NodeClaimView> {
-    return (await this.#access.create(NODE_CLAIMS, nodeClaimDraft(pool, zone))) as NodeClaimView;
+  async #launch(pool: NodePoolView, offering: Offering): Promise<NodeClaimView> {
+    return (await this.#access.create(NODE_CLAIMS, nodeClaimDraft(pool, offering))) as NodeClaimView;
   }
 
-  async #launchNow(zone: string): Promise<NodeClaimView> {
-    const pool = this.#context.pool();
+  /** False when its NodePool is gone or going. */
+  async #launchOf(offering: Offering): Promise<boolean> {
+    const pool = this.#context.poolFor(offering.capacityType);
+    if (pool === undefined || isDeleting(pool)) return false;
+    await this.#launch(pool, offering);
+    return true;
+  }
+
+  async #launchInstead(claim: NodeClaimView): Promise<NodeClaimView> {
+    const offering = offeringOf(this.#context, claim);
+    const pool = this.#context.poolFor(offering.capacityType);
     if (pool === undefined)
-      throw new RelevoError("node_pool_missing", `NodePool ${this.#options.pool} is gone; nothing can be launched.`, {
+      throw new RelevoError("node_pool_missing", `The NodePool of ${offering.capacityType} is gone; nothing can be launched.`, {
         class: "retryable",
       });
-    return await this.#launch(pool, zone);
+    return await this.#launch(pool, offering);
   }
 
-  #shape(pool: NodePoolView): {
-    readonly zones: readonly string[];
-    readonly labels: Readonly<Record<string, string>>;
-    readonly capacity: Readonly<Record<string, string>>;
-  } {
-    const labels = { ...pool.spec.template.metadata?.labels, [NODE_POOL_LABEL]: pool.metadata.name, [CAPACITY_TYPE]: "spot" };
-    return { zones: this.#options.zones, labels, capacity: this.#options.capacity };
-  }
-
-  #zoneOf(claim: NodeClaimView): string {
-    const requirements =
-      (claim.spec as { readonly requirements?: readonly { readonly key: string; readonly values?: readonly string[] }[] }).requirements ??
-      [];
-    return requirements.find(({ key }) => key === "topology.kubernetes.io/zone")?.values?.[0] ?? "";
+  #shapeOf(offering: Offering): MachineShape {
+    const pool = this.#context.poolFor(offering.capacityType);
+    const name = poolNameOf(this.#options, offering.capacityType);
+    return {
+      offering,
+      labels: { ...pool?.spec.template.metadata?.labels, [NODE_POOL_LABEL]: name },
+      capacity: this.#context.offerings.capacityOf(offering.instanceType),
+    };
   }
 
   #runningInstance(nodeName: string): Instance {
@@ -366,6 +404,14 @@ export class Provisioner {
     if (claim === undefined) throw new RelevoError("node_claim_unknown", `Node ${nodeName} has no NodeClaim.`, { found: nodeName });
     return claim;
   }
+}
+
+function isFirstChoice({ instanceType }: ProvisionerOptions): (offering: Offering) => boolean {
+  return (offering) => offering.capacityType === "spot" && offering.instanceType === instanceType;
+}
+
+function isSameOffering(a: Offering, b: Offering): boolean {
+  return a.zone === b.zone && a.instanceType === b.instanceType && a.capacityType === b.capacityType;
 }
 
 function isUnschedulable(pod: PodView): boolean {
