@@ -14,6 +14,7 @@ import { LeaseTokens } from "../../src/lease/token.ts";
 import type { KubeObject, KubeObjectDraft } from "../../src/kube/api.ts";
 import { NODES, POOLS } from "../../src/kube/resources.ts";
 import { spotInterruptionWarning } from "../../src/notices/eventbridge/compose.ts";
+import type { LeaseAccess } from "../../src/model/protocol.ts";
 import type { Evidence } from "../../src/model/evidence.ts";
 import type { InstanceRecord } from "../../src/model/instance.ts";
 import type { StepRecord } from "../../src/model/step.ts";
@@ -24,8 +25,10 @@ import { createMetrics } from "../../src/server/metrics.ts";
 import { RENEW_PATH } from "../../src/server/routes/leases.ts";
 import type { Store } from "../../src/store/port.ts";
 import { openStore } from "../../src/store/store.ts";
+import { intercept } from "./intercept.ts";
 import { ModelledGateway } from "./modelled-gateway.ts";
 import { ModelledInstances } from "./modelled-instances.ts";
+import { type LeaseAnswer, ModelledWriters } from "./modelled-writers.ts";
 import { ObservedKube } from "./observed-kube.ts";
 
 const LIMIT_MS = 60_000;
@@ -43,6 +46,14 @@ export interface HarnessOptions {
   readonly store?: (store: Store) => Store;
 }
 
+interface Running {
+  readonly composed: ComposedController;
+  readonly http: FastifyInstance;
+}
+
+/** A controller that has not started yet. */
+type Compose = () => Promise<Running>;
+
 export class Harness {
   readonly clock: VirtualClock;
   readonly cluster: SimulatedCluster;
@@ -50,11 +61,13 @@ export class Harness {
   readonly instances: ModelledInstances;
   readonly kube: ObservedKube;
   readonly store: Store;
-  readonly http: FastifyInstance;
+  http: FastifyInstance;
+  readonly writers: ModelledWriters;
   readonly gateways: readonly ModelledGateway[];
   readonly log: readonly Readonly<Record<string, unknown>>[];
   readonly metrics: ReturnType<typeof createMetrics>;
-  readonly #composed: ComposedController;
+  readonly #compose: Compose;
+  #composed: ComposedController;
 
   private constructor(parts: {
     readonly clock: VirtualClock;
@@ -63,11 +76,11 @@ export class Harness {
     readonly instances: ModelledInstances;
     readonly kube: ObservedKube;
     readonly store: Store;
-    readonly http: FastifyInstance;
     readonly gateways: readonly ModelledGateway[];
     readonly log: readonly Readonly<Record<string, unknown>>[];
     readonly metrics: ReturnType<typeof createMetrics>;
-    readonly composed: ComposedController;
+    readonly compose: Compose;
+    readonly running: Running;
   }) {
     this.clock = parts.clock;
     this.cluster = parts.cluster;
@@ -75,11 +88,28 @@ export class Harness {
     this.instances = parts.instances;
     this.kube = parts.kube;
     this.store = parts.store;
-    this.http = parts.http;
+    this.http = parts.running.http;
     this.gateways = parts.gateways;
     this.log = parts.log;
     this.metrics = parts.metrics;
-    this.#composed = parts.composed;
+    this.#compose = parts.compose;
+    this.#composed = parts.running.composed;
+    this.writers = new ModelledWriters(
+      parts.clock,
+      (access, bootId, epoch) => this.#renew(access, bootId, epoch),
+      (bootId) => parts.instances.isRunning(bootId),
+    );
+    parts.instances.onLease = (access, bootId) => this.writers.admitted(access, bootId);
+  }
+
+  async #renew(access: LeaseAccess, bootId: string, epoch: string | null): Promise<LeaseAnswer> {
+    const answer = await this.http.inject({
+      method: "POST",
+      url: access.url.slice("http://controller.invalid".length),
+      headers: { authorization: `Bearer ${access.token}` },
+      payload: { pool: access.pool, instance: access.instance, bootId, epoch },
+    });
+    return { status: answer.statusCode, body: answer.json() };
   }
 
   static async start(options: HarnessOptions = {}): Promise<Harness> {
@@ -120,31 +150,58 @@ export class Harness {
     const metrics = createMetrics();
     const leaseTokens = new LeaseTokens("key of the harness");
     const leaseDoor = { tokens: leaseTokens, url: () => `http://controller.invalid${RENEW_PATH}` };
-    const composed = composeController({ kube, store, driver: instances, clock, random, ids, log: logger, metrics, leaseDoor });
-    const http = await createServer({
-      options: { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" },
-      controlPlane: composed.controlPlane,
-      metrics,
-      log: logger,
-      clock,
-      leaseTokens,
-    });
+    const compose: Compose = async () => {
+      // The file outlives the process.
+      const kept = intercept(store, ({ name }, go) => (name === "close" ? Promise.resolve() : go()));
+      const composed = composeController({ kube, store: kept, driver: instances, clock, random, ids, log: logger, metrics, leaseDoor });
+      const http = await createServer({
+        options: { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" },
+        controlPlane: composed.controlPlane,
+        metrics,
+        log: logger,
+        clock,
+        leaseTokens,
+      });
+      return { composed, http };
+    };
+    const running = await compose();
     const gateways = Array.from({ length: options.gateways ?? 1 }, (_, index) => new ModelledGateway(`gw-${index + 1}`, clock, instances));
-    const started = composed.controller.start();
-    await clock.advance(100);
-    await started;
-    for (const gateway of gateways) await gateway.connect(composed.controlPlane);
-    await clock.advance(100);
-    return new Harness({ clock, cluster, runtime, instances, kube, store, http, gateways, log, metrics, composed });
+    const harness = new Harness({ clock, cluster, runtime, instances, kube, store, gateways, log, metrics, compose, running });
+    await harness.#start();
+    return harness;
   }
 
   async close(): Promise<void> {
+    this.writers.stop();
+    await this.#stop();
+    await this.store.close();
+    await this.cluster.close();
+  }
+
+  /** Another process over the same store and cluster, after a while without one. */
+  async restartController(downMs: number): Promise<void> {
+    await this.#stop();
+    await this.clock.advance(downMs);
+    const { composed, http } = await this.#compose();
+    this.#composed = composed;
+    this.http = http;
+    await this.#start();
+  }
+
+  async #start(): Promise<void> {
+    const started = this.#composed.controller.start();
+    await this.clock.advance(100);
+    await started;
+    for (const gateway of this.gateways) await gateway.connect(this.#composed.controlPlane);
+    await this.clock.advance(100);
+  }
+
+  async #stop(): Promise<void> {
     for (const gateway of this.gateways) gateway.cutOff();
+    await this.http.close();
     const closed = this.#composed.close();
     await this.clock.advance(10_000);
     await closed;
-    await this.http.close();
-    await this.cluster.close();
   }
 
   get controlPlane(): ControlPlane {
@@ -330,6 +387,8 @@ export interface PoolInput {
   readonly priority?: "critical" | "standard" | "batch";
   /** Of the lead's pod. */
   readonly pod?: Readonly<Record<string, unknown>>;
+  /** With a writer lease of this TTL. */
+  readonly lease?: string;
   /** Beside the lead. */
   readonly objects?: readonly KubeObjectDraft[];
 }
@@ -345,6 +404,7 @@ export function ordersPool(input: PoolInput = {}): KubeObjectDraft {
     standby = 0,
     pod = {},
     objects = [],
+    lease,
   } = input;
   return {
     apiVersion: "relevo.dev/v1alpha1",
@@ -354,6 +414,7 @@ export function ordersPool(input: PoolInput = {}): KubeObjectDraft {
       driver: "service",
       size: { desired, ...size },
       disruption: { mode, ...disruption },
+      ...(lease === undefined ? {} : { state: { lease: { ttl: lease } } }),
       ...(standby === 0 ? {} : { standby: { count: standby } }),
       ...(input.priority === undefined ? {} : { priority: input.priority }),
       blueprint: { objects: [workload("$(relevo.instance)", pod), ...objects] },

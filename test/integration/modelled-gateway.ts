@@ -58,6 +58,11 @@ export class ModelledGateway {
     return (this.#routes.get(route)?.members ?? []).filter(({ state }) => state === "serving").map(({ instance }) => instance);
   }
 
+  /** How it knows this instance of the route; undefined when it does not. */
+  member(instance: string, route = "orders"): Member | undefined {
+    return this.#routes.get(route)?.members.find((member) => member.instance === instance);
+  }
+
   #take(line: ControllerLine, from: ControlPlane): boolean {
     if (this.#controlPlane !== from) return true; // lost on the way: nobody tells the sender
     if (line.type === "membership") this.#clock.after(APPLY_MS, () => this.#apply(line.routes, line.complete));
@@ -69,7 +74,7 @@ export class ModelledGateway {
     if (isComplete) this.#routes.clear();
     for (const route of routes) {
       this.#routes.set(route.route, route);
-      for (const { instance, state } of route.members) if (state === "sealed") this.#held.delete(instance);
+      for (const { instance, state } of route.members) if (state === "sealed" || state === "fenced") this.#held.delete(instance);
     }
     void this.#report();
   }

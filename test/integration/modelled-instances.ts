@@ -3,7 +3,7 @@ import { FakeInstances } from "../../src/act/testing/fake-instances.ts";
 import type { CallOutcome, InstanceCall, InstanceHealth, InstanceTarget } from "../../src/drivers/port.ts";
 import type { SimulatedContainer } from "../../src/embedded/nodes/simulated-runtime.ts";
 import { RelevoError } from "../../src/kernel/errors.ts";
-import type { Obligations } from "../../src/model/protocol.ts";
+import type { LeaseAccess, Obligations } from "../../src/model/protocol.ts";
 
 export class ModelledInstances extends FakeInstances {
   /** Hosts whose process says that it is not well. */
@@ -14,6 +14,8 @@ export class ModelledInstances extends FakeInstances {
   readonly unfinished = new Map<string, number>();
   /** Calls of this name have their effect and lose their reply. */
   losing: (name: "admit" | "drain" | "close", call: InstanceCall) => boolean = () => false;
+  /** Told of each admission that hands out a writer lease. */
+  onLease: (access: LeaseAccess, bootId: string) => void = () => undefined;
   #boots = 0;
   readonly #containers = new Map<string, string>();
 
@@ -34,6 +36,10 @@ export class ModelledInstances extends FakeInstances {
     return this.processes.has(host) && !this.unreachable.has(host) && !this.unwell.has(host);
   }
 
+  isRunning(bootId: string): boolean {
+    return [...this.processes].some(([host, process]) => process.bootId === bootId && !this.unreachable.has(host));
+  }
+
   containerAt(host: string): string | undefined {
     return this.#containers.get(host);
   }
@@ -51,7 +57,9 @@ export class ModelledInstances extends FakeInstances {
 
   override async admit(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
     this.#reach(target);
-    return this.#reply("admit", call, await super.admit(target, call));
+    const outcome = await super.admit(target, call);
+    if (call.lease !== undefined) this.onLease(call.lease, call.bootId);
+    return this.#reply("admit", call, outcome);
   }
 
   override async drain(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {

@@ -1,0 +1,89 @@
+/**
+ * The holder's side of a writer lease, as an instance has it: it asks over HTTP with the token of its admission, and stops itself when it was not able to renew
+ * for the TTL. Its clock is the virtual one.
+ */
+import type { Clock, Timer } from "../../src/kernel/clock.ts";
+import type { LeaseAccess, LeaseGrant } from "../../src/model/protocol.ts";
+
+const ASK_EVERY_MS = 500;
+
+export interface LeaseAnswer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+export type Renew = (access: LeaseAccess, bootId: string, epoch: string | null) => Promise<LeaseAnswer>;
+
+export interface Writer {
+  readonly access: LeaseAccess;
+  readonly bootId: string;
+  epoch: string | null;
+  /** Monotonic ms: until then it may write. */
+  until: number;
+  /** Refused for good, with this code. */
+  over: string | null;
+  renewals: number;
+  timer: Timer | undefined;
+}
+
+export class ModelledWriters {
+  readonly #clock: Clock;
+  readonly #renew: Renew;
+  readonly #isRunning: (bootId: string) => boolean;
+  /** By boot id. */
+  readonly all = new Map<string, Writer>();
+  /** Instances whose renewals do not get through. */
+  readonly silent = new Set<string>();
+  /** Instances that know nothing of leases. */
+  readonly ignorant = new Set<string>();
+
+  constructor(clock: Clock, renew: Renew, isRunning: (bootId: string) => boolean) {
+    this.#clock = clock;
+    this.#renew = renew;
+    this.#isRunning = isRunning;
+  }
+
+  admitted(access: LeaseAccess, bootId: string): void {
+    if (this.all.has(bootId) || this.ignorant.has(access.instance)) return;
+    const writer: Writer = { access, bootId, epoch: null, until: 0, over: null, renewals: 0, timer: undefined };
+    this.all.set(bootId, writer);
+    this.#later(writer, 0);
+  }
+
+  /** Who believes right now that it may write for this pool, with its epoch. */
+  writing(pool = "default/orders"): readonly { readonly instance: string; readonly epoch: string }[] {
+    return [...this.all.values()].flatMap(({ access, bootId, epoch, until, over }) =>
+      access.pool === pool && epoch !== null && over === null && this.#clock.monotonic() < until && this.#isRunning(bootId)
+        ? [{ instance: access.instance, epoch }]
+        : [],
+    );
+  }
+
+  of(instance: string): Writer | undefined {
+    return [...this.all.values()].findLast(({ access }) => access.instance === instance);
+  }
+
+  stop(): void {
+    for (const { timer } of this.all.values()) timer?.cancel();
+  }
+
+  #later(writer: Writer, delayMs: number): void {
+    writer.timer = this.#clock.after(delayMs, () => void this.#ask(writer));
+  }
+
+  async #ask(writer: Writer): Promise<void> {
+    const { access, bootId } = writer;
+    if (!this.#isRunning(bootId)) return;
+    const sentAt = this.#clock.monotonic();
+    const answer = this.silent.has(access.instance) ? undefined : await this.#renew(access, bootId, writer.epoch).catch(() => undefined);
+    if (answer?.status === 200) {
+      const { writerEpoch, ttlMs } = answer.body as LeaseGrant;
+      writer.epoch = writerEpoch;
+      writer.until = sentAt + ttlMs;
+      writer.renewals += 1;
+    }
+    const code = (answer?.body as { readonly error?: { readonly code: string } } | undefined)?.error?.code;
+    if (code === "lease_fenced") writer.over = code;
+    else this.#later(writer, answer?.status === 200 ? access.ttlMs / 3 : ASK_EVERY_MS);
+  }
+}
