@@ -45,17 +45,7 @@ export function parsePoolFile(file: string, text: string): ParsedFile {
 type One = { readonly document: ParsedDocument | undefined } | { readonly problems: readonly FileProblem[] };
 
 function parseOne(file: string, document: Document.Parsed, lines: LineCounter): One {
-  if (document.errors.length > 0) {
-    return {
-      problems: document.errors.map((error) => ({
-        file,
-        line: error.linePos?.[0].line ?? 1,
-        column: error.linePos?.[0].col ?? 1,
-        field: "",
-        sentence: `this is not YAML: ${(error.message.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, "")}`,
-      })),
-    };
-  }
+  if (document.errors.length > 0) return { problems: yamlProblems(file, document) };
   let raw: unknown;
   try {
     raw = document.toJS();
@@ -78,6 +68,16 @@ function parseOne(file: string, document: Document.Parsed, lines: LineCounter): 
   const pool = poolSchema.safeParse(raw);
   if (!pool.success) return { problems: problemsOf(poolSchema, pool.error, raw).map(located) };
   return { document: { file, raw: raw as Readonly<Record<string, unknown>>, pool: pool.data } };
+}
+
+export function yamlProblems(file: string, document: Document.Parsed): readonly FileProblem[] {
+  return document.errors.map((error) => ({
+    file,
+    line: error.linePos?.[0].line ?? 1,
+    column: error.linePos?.[0].col ?? 1,
+    field: "",
+    sentence: `this is not YAML: ${(error.message.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, "")}`,
+  }));
 }
 
 /** A document of another kind has other fields: that it is the wrong kind is all there is to say. */
@@ -105,7 +105,7 @@ function kindProblem(raw: unknown): Problem | undefined {
 }
 
 /** Of the value, or of its key where the name itself is wrong; of the nearest thing above where the field is missing. */
-function placeOf(
+export function placeOf(
   document: Document.Parsed,
   { path, atKey }: Problem,
   lines: LineCounter,

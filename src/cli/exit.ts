@@ -34,11 +34,8 @@ export interface FileProblem {
 export class FilesError extends UsageError {
   readonly problems: readonly FileProblem[];
 
-  constructor(problems: readonly FileProblem[]) {
-    super(
-      "document_invalid",
-      problems.length === 1 ? "One mistake: nothing was applied." : `${problems.length} mistakes: nothing was applied.`,
-    );
+  constructor(problems: readonly FileProblem[], unused = "nothing was applied") {
+    super("document_invalid", `${problems.length === 1 ? "One mistake" : `${problems.length} mistakes`}: ${unused}.`);
     this.problems = problems;
   }
 }

@@ -74,6 +74,8 @@ export type Fault =
   | { readonly kind: "process_pause"; readonly pick: number; readonly forMs: number }
   /** Its check passes, and it can serve nobody. */
   | { readonly kind: "process_lies"; readonly pick: number; readonly forMs: number }
+  /** It hears nobody and nobody hears it, but what it writes lands; `defies`: it does not stop itself when its lease is over. */
+  | { readonly kind: "writer_isolated"; readonly pick: number; readonly forMs: number; readonly defies: boolean }
   /** Clients that never end what they began. */
   | { readonly kind: "endless_work"; readonly streams: number }
   | { readonly kind: "pool_recreated" };
@@ -181,6 +183,12 @@ const MAKERS: { readonly [K in FaultKind]: (random: Random) => Extract<Fault, { 
   gateway_returns: (random) => ({ kind: "gateway_returns", pick: random.next(), forMs: between(random, 125_000, 180_000) }),
   process_pause: (random) => ({ kind: "process_pause", pick: random.next(), forMs: between(random, 200, 30_000) }),
   process_lies: (random) => ({ kind: "process_lies", pick: random.next(), forMs: between(random, 1_000, 20_000) }),
+  writer_isolated: (random) => ({
+    kind: "writer_isolated",
+    pick: random.next(),
+    forMs: between(random, 2_000, 60_000),
+    defies: chance(random, 0.7),
+  }),
   endless_work: (random) => ({ kind: "endless_work", streams: between(random, 1, 4) }),
   pool_recreated: () => ({ kind: "pool_recreated" }),
 };
@@ -201,6 +209,11 @@ export function planFaults(random: Random, withinMs: number, kinds: readonly Fau
     planned.push({ atMs, fault: MAKERS[kind](random) });
   }
   return planned.toSorted((a, b) => a.atMs - b.atMs);
+}
+
+/** One of this kind, with parameters as the standard mix has them. */
+export function drawFault(random: Random, kind: FaultKind): Fault {
+  return MAKERS[kind](random);
 }
 
 function shuffled<T>(random: Random, items: readonly T[]): readonly T[] {

@@ -7,12 +7,16 @@ import { installGuards } from "./guards.ts";
 import { Injector } from "./inject.ts";
 import type { Checker } from "./invariants/checker.ts";
 import { allCheckers } from "./invariants/index.ts";
+import type { LossCounts } from "../store/port.ts";
+import type { Client } from "./client.ts";
 import { converges } from "./liveness.ts";
 import { seededRandom } from "./seeded.ts";
 import type { SimEvent } from "./events.ts";
 import { World, type WorldOptions } from "./world.ts";
 
-export interface SeedOptions extends Pick<WorldOptions, "compose" | "tamper"> {
+export interface SeedOptions extends Pick<WorldOptions, "compose" | "tamper" | "scenario"> {
+  /** Hears what the checkers hear, before them; `atMs` from the beginning. */
+  readonly told?: (event: SimEvent, atMs: number) => void;
   /** Only these kinds of faults; all when absent. */
   readonly kinds?: readonly FaultKind[];
   /** Exactly these faults instead of drawn ones. */
@@ -42,6 +46,14 @@ export interface SeedResult {
   readonly virtualMs: number;
   /** From the end of the faults until all was as it should be; null when it never was. */
   readonly convergedMs: number | null;
+  readonly pools: readonly PoolOutcome[];
+}
+
+export interface PoolOutcome {
+  readonly pool: string;
+  /** Of its client. */
+  readonly requests: Client["counts"];
+  readonly losses: readonly LossCounts[];
 }
 
 const FAULTS_FOR_MS = 60_000;
@@ -85,15 +97,25 @@ async function run(seed: number, options: SeedOptions): Promise<SeedResult> {
     faultCounts: world.faultCounts,
     virtualMs: world.clock.monotonic(),
     convergedMs,
+    pools: await outcomesOf(world),
   };
   await world.close();
   return result;
 }
 
+async function outcomesOf(world: World): Promise<readonly PoolOutcome[]> {
+  const outcomes: PoolOutcome[] = [];
+  for (const [index, { key }] of world.scenario.pools.entries()) {
+    const requests = world.clients[index]?.counts;
+    if (requests !== undefined) outcomes.push({ pool: key, requests: { ...requests }, losses: await world.store.countLosses(key) });
+  }
+  return outcomes;
+}
+
 /** A world in which all invariants are watched; what is violated goes into the list. */
 export async function createCheckedWorld(
   seed: number,
-  options: Omit<WorldOptions, "seed" | "observe">,
+  options: Omit<WorldOptions, "seed" | "observe"> & Pick<SeedOptions, "told">,
   violations: Violation[],
 ): Promise<{ readonly world: World; readonly violate: (id: string, sentence: string) => void }> {
   const violate = (id: string, sentence: string): void => {
@@ -110,6 +132,7 @@ export async function createCheckedWorld(
     ...options,
     seed,
     observe: (event, mirror, truth) => {
+      options.told?.(event, world.clock.monotonic());
       for (const { checker, violate: report } of hearing.get(event.type) ?? []) checker.on(event, { mirror, truth, violate: report });
     },
   });
@@ -135,7 +158,7 @@ async function throughFaults(
   log.add("the faults stop");
   const healedAt = clock.monotonic();
   injector.heal();
-  await injector.turnOn();
+  if (options.scenario === undefined) await injector.turnOn();
   await clock.advance(Math.max(0, injector.quietAt - clock.now()));
   const withinMs = options.convergeWithinMs ?? CONVERGE_WITHIN_MS;
   const { missing, unsaid } = await converges(world, withinMs, injector);

@@ -1,6 +1,7 @@
 /** The pools that a run is about, drawn from its seed or given: sizes, policies, times. */
 import { integerBetween, type Random } from "../kernel/random.ts";
 import type { KubeObjectDraft } from "../kube/api.ts";
+import type { Priority } from "../model/membership.ts";
 import { poolKey, poolSchema, routeOf } from "../model/pool.ts";
 import { chance } from "./seeded.ts";
 
@@ -10,6 +11,8 @@ export interface Scenario {
   readonly gateways: number;
   /** From a container's start to its first passed check. */
   readonly bootMs: readonly [number, number];
+  /** From a machine's request to its node; 2 s when absent. */
+  readonly nodeStartMs?: number;
   /** Of the spot warning, and of the machine's end. */
   readonly leadMs: number;
   /** At least one. */
@@ -34,27 +37,41 @@ export function scenarioPool(document: KubeObjectDraft): ScenarioPool {
   return { key: poolKey(namespace, name), namespace, name, route: routeOf(pool), desired: pool.spec.size.desired, document };
 }
 
+/** Of the standard mix: three to twelve instances in one to three pools of different priority, some with a writer lease, some with standby. */
 export function drawScenario(random: Random): Scenario {
-  const desired = integerBetween(random, 1, 4);
+  const names = POOLS.slice(0, integerBetween(random, 1, POOLS.length));
+  const most = Math.floor(MOST_INSTANCES / names.length);
+  const cpu = chance(random, 0.5) ? "100m" : "1200m";
   return {
     nodes: integerBetween(random, 3, 6),
     zones: ["zone-a", "zone-b"],
     gateways: integerBetween(random, 1, 2),
     bootMs: chance(random, 0.5) ? [100, 800] : [500, 5_000],
     leadMs: integerBetween(random, 15_000, 40_000),
-    pools: [
+    pools: names.map(({ name, priority }) =>
       scenarioPool(
         poolDocument({
-          name: "orders",
-          desired,
+          name,
+          priority,
+          cpu,
+          desired: integerBetween(random, names.length === 1 ? 3 : 1, Math.min(5, most)),
           surge: integerBetween(random, 1, 2),
           draining: integerBetween(random, 1, 2),
+          standby: chance(random, 0.25) ? 1 : 0,
+          leaseTtlS: chance(random, 0.4) ? integerBetween(random, 3, 10) : null,
           startsOff: chance(random, 0.1),
         }),
       ),
-    ],
+    ),
   };
 }
+
+const POOLS = [
+  { name: "orders", priority: "critical" },
+  { name: "quotes", priority: "standard" },
+  { name: "reports", priority: "batch" },
+] as const;
+const MOST_INSTANCES = 12;
 
 export interface PoolOptions {
   readonly name: string;
@@ -62,9 +79,15 @@ export interface PoolOptions {
   readonly surge: number;
   readonly draining: number;
   readonly startsOff: boolean;
+  readonly priority?: Priority;
+  /** Of one instance, as Kubernetes writes it. */
+  readonly cpu?: string;
+  readonly standby?: number;
+  readonly leaseTtlS?: number | null;
 }
 
-export function poolDocument({ name, desired, surge, draining, startsOff }: PoolOptions): KubeObjectDraft {
+export function poolDocument(options: PoolOptions): KubeObjectDraft {
+  const { name, desired, surge, draining, startsOff, priority = "critical", cpu = "100m", standby = 0, leaseTtlS = null } = options;
   const labels = { app: name };
   const selector = { ...labels, instance: "$(relevo.instance)" };
   return {
@@ -74,7 +97,9 @@ export function poolDocument({ name, desired, surge, draining, startsOff }: Pool
     spec: {
       driver: "service",
       size: { desired, floor: 1, max: desired + 3 },
-      priority: "critical",
+      priority,
+      ...(standby === 0 ? {} : { standby: { count: standby } }),
+      ...(leaseTtlS === null ? {} : { state: { lease: { ttl: `${leaseTtlS}s` } } }),
       traffic: { route: name, healthEvery: "2s", slowStart: "2s", queue: { limit: 50, wait: "2s" } },
       disruption: {
         mode: startsOff ? "Off" : "Act",
@@ -112,7 +137,7 @@ export function poolDocument({ name, desired, surge, draining, startsOff }: Pool
                       image: `${name}:1`,
                       command: ["run"],
                       ports: [{ containerPort: 8080 }],
-                      resources: { requests: { cpu: "100m", memory: "64Mi" } },
+                      resources: { requests: { cpu, memory: "64Mi" } },
                       readinessProbe: { httpGet: { path: "/relevo/v1/health", port: 8080 }, periodSeconds: 2 },
                     },
                   ],

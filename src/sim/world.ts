@@ -24,6 +24,7 @@ import { noTroubles, type Troubles } from "./ports.ts";
 import { SimulatedProcess } from "./process.ts";
 import { drawScenario, type Scenario, type ScenarioPool } from "./scenario.ts";
 import { seededIds, seededRandom } from "./seeded.ts";
+import { Writers } from "./writers.ts";
 
 export interface WorldOptions {
   readonly seed: number;
@@ -99,7 +100,7 @@ export class World {
       runtime,
       nodes: scenario.nodes,
       zones: scenario.zones,
-      bootDelayMs: 2_000,
+      bootDelayMs: scenario.nodeStartMs ?? 2_000,
       provisioner: { refuses: (zone) => parts.world?.refuse(zone) },
       kubelet: { heartbeatMs: 2_000, eagerProbeMs: 250 },
       controlPlane: { leaseGraceMs: 6_000, recordEvents: false },
@@ -146,6 +147,16 @@ export class World {
       observe: (event) => this.observe(event),
       spotLeadMs: scenario.leadMs,
     });
+    instances.useWriters(
+      new Writers({
+        clock,
+        random: seededRandom(seed, "writers"),
+        log,
+        observe: (event) => this.observe(event),
+        renew: (renewal) => this.controllers.call((controlPlane) => controlPlane.renewLease(renewal)),
+        isConnected: (process) => instances.answers(process),
+      }),
+    );
     this.clients = scenario.pools.map(
       ({ key, route }, index) =>
         new Client({
@@ -281,7 +292,13 @@ export class World {
     const serving = rows.instances.filter(({ phase }) => phase === "serving");
     const desired = this.desired(key);
     if (serving.length !== desired) missing.push(`${serving.length} serve and ${desired} are desired`);
-    for (const { id, phase } of rows.instances) if (phase !== "serving") missing.push(`${id} is ${phase}`);
+    for (const { id, phase } of rows.instances) if (phase !== "serving" && phase !== "standby") missing.push(`${id} is ${phase}`);
+    const standby = rows.instances.filter(({ phase }) => phase === "standby").length;
+    const wanted = this.pool(key)?.spec.standby.count ?? 0;
+    if (standby !== wanted) missing.push(`${standby} stand by and ${wanted} are wanted`);
+    const writers = rows.workloads.filter(({ holder }) => serving.some(({ id }) => id === holder?.instance)).length;
+    if (this.pool(key)?.spec.state.lease !== undefined && writers !== serving.length)
+      missing.push(`${writers} write and ${serving.length} serve`);
     for (const { instance, reason } of rows.evidence) missing.push(`${instance} is condemned: ${reason}`);
     for (const { id, state, outcome } of rows.openSteps) missing.push(`step ${id} is ${state} (${outcome ?? "-"})`);
     for (const { id } of rows.instances) known.add(id);
