@@ -47,6 +47,18 @@ export type SimEvent =
       /** Since it runs, or since the replica that stood still goes on. */
       readonly processAgeMs: number;
     }
+  /** A result under a writer lease was taken where it lands, or refused there as stale. */
+  | { readonly type: "landed"; readonly workload: string; readonly epoch: string; readonly bootId: string }
+  | { readonly type: "landing_refused"; readonly workload: string; readonly epoch: string; readonly bootId: string }
+  /** A gateway replica passes on an answer that bears an epoch, or refuses it as stale. */
+  | {
+      readonly type: "answer_landed" | "answer_refused";
+      readonly replica: string;
+      readonly route: string;
+      readonly ordinal: number;
+      readonly epoch: Epoch;
+      readonly bootId: string;
+    }
   | { readonly type: "counted"; readonly replica: string; readonly route: string; readonly counts: RouteCounts }
   | { readonly type: "unhandled"; readonly error: string };
 

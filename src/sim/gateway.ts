@@ -8,8 +8,10 @@ import { LIMITS } from "../gateway/limits.ts";
 import { Membership, type MembershipEvent, type MemberState, type RouteState } from "../gateway/membership.ts";
 import { WaitingRoom, type Waiter } from "../gateway/queue.ts";
 import { reportOf } from "../gateway/report.ts";
+import { isStaleEpoch } from "../gateway/stale.ts";
 import type { InstanceDriver } from "../drivers/port.ts";
 import type { Clock, Timer } from "../kernel/clock.ts";
+import type { Epoch } from "../kernel/epoch.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
@@ -196,7 +198,18 @@ export class GatewayReplica {
       taken.work.delete(work);
       exchange.timer?.cancel();
     };
+    exchange.epoch = instances.epochOf(taken);
     this.#answerAfter(exchange, member, taken, exchange.ask.durationMs);
+  }
+
+  /** As the relays do with the head of an answer: one under an epoch that is no longer accepted is stale. */
+  #isStale({ epoch, ask }: Exchange, { writer }: MemberState, { bootId }: InstanceProcess): boolean {
+    if (epoch === null || writer === null) return false;
+    const stale = isStaleEpoch(epoch, writer.minAccepted);
+    const { ordinal } = writer;
+    const type = stale ? "answer_refused" : "answer_landed";
+    this.#options.observe({ type, replica: this.id, route: ask.route, ordinal, epoch, bootId });
+    return stale;
   }
 
   /** A process that stands still answers once it goes on. */
@@ -205,7 +218,8 @@ export class GatewayReplica {
       if (!this.#options.instances.answers(process) || this.reachesNobody) return this.#answerAfter(exchange, member, process, STILL_MS);
       exchange.finish?.();
       this.#release(exchange, member);
-      this.#end(exchange, "completed", "completed", member.instance);
+      if (this.#isStale(exchange, member, process)) this.#end(exchange, "rejected", "stale_writer");
+      else this.#end(exchange, "completed", "completed", member.instance);
     });
   }
 
@@ -424,6 +438,8 @@ export class Exchange implements Obligation, Waiter {
   tried: readonly MemberState[] = [];
   tries = 0;
   timer: Timer | undefined;
+  /** Under which the instance answers; null: it says none. */
+  epoch: Epoch | null = null;
   finish: (() => void) | undefined;
 
   constructor(ask: Ask, ledger: RouteLedger, now: number, route: RouteState | undefined, gateway: GatewayReplica) {

@@ -5,10 +5,14 @@ import type { CallOutcome, InstanceCall, InstanceDriver, InstanceHealth, Instanc
 import type { SimulatedContainer } from "../embedded/nodes/simulated-runtime.ts";
 import type { Clock, Instant } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
+import type { Epoch } from "../kernel/epoch.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Identity, Obligations } from "../model/protocol.ts";
+import type { Stamp } from "../sdk/landing.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Observe } from "./events.ts";
+import { SimulatedProcess } from "./process.ts";
+import type { Writers } from "./writers.ts";
 
 /** A request or a session that a process has taken. `ended` is called when its process ends before it. */
 export interface Work {
@@ -36,6 +40,13 @@ export interface InstanceProcess {
   isPaused: boolean;
   /** Its check passes, and it can take nothing. */
   isLying: boolean;
+  /** Cut off from everybody but the landing of its results; it goes on. */
+  isIsolated: boolean;
+  /** Writes on with what it last wrote under, whatever became of its lease. */
+  defiesLease: boolean;
+  lastStamp: Stamp | null;
+  /** What stands still with it. */
+  readonly sim: SimulatedProcess;
   /** When its check was first passed, by whom it may be. */
   passedAt: Instant | null;
 }
@@ -52,6 +63,7 @@ export interface InstancesOptions {
 export class Instances implements InstanceDriver {
   readonly #options: InstancesOptions;
   readonly #processes = new Map<string, InstanceProcess>();
+  #writers: Writers | undefined;
 
   constructor(options: InstancesOptions) {
     this.#options = options;
@@ -85,6 +97,10 @@ export class Instances implements InstanceDriver {
       isSick: false,
       isPaused: false,
       isLying: false,
+      isIsolated: false,
+      defiesLease: false,
+      lastStamp: null,
+      sim: new SimulatedProcess(start.pod.name),
       passedAt: null,
     });
   }
@@ -95,29 +111,43 @@ export class Instances implements InstanceDriver {
     this.#options.log.add(`instance ${process.podName} ends with ${process.work.size} obligations`);
     this.#options.observe({ type: "instance_ended", podName: process.podName, obligations: process.work.size });
     this.#processes.delete(container.podIP);
+    this.#writers?.ended(process);
+    process.sim.kill();
     for (const work of [...process.work]) work.lost();
   }
 
   pause(process: InstanceProcess): void {
     this.#options.log.add(`instance ${process.podName} stands still`);
     process.isPaused = true;
+    process.sim.pause();
   }
 
   resume(process: InstanceProcess): void {
     this.#options.log.add(`instance ${process.podName} goes on`);
     process.isPaused = false;
+    process.sim.resume();
   }
 
-  /** Neither it nor its machine stands still. */
+  /** Neither it nor its machine stands still or is cut off. */
   answers(process: InstanceProcess): boolean {
-    return !process.isPaused && !this.#options.isFrozen(process.machine);
+    return !process.isPaused && !process.isIsolated && !this.#options.isFrozen(process.machine);
+  }
+
+  /** What its answers bear that begin now; null: none. */
+  epochOf(process: InstanceProcess): Epoch | null {
+    return this.#writers?.leaseOf(process)?.epoch() ?? null;
+  }
+
+  /** Who writes under leases; wired once the way to the controller is there. */
+  useWriters(writers: Writers): void {
+    this.#writers = writers;
   }
 
   /** Null when it cannot take the work: a closed one says so, and has provably not taken it. */
   take(host: string, work: Work): InstanceProcess | "not_taken" | null {
     const process = this.#processes.get(host);
     if (process === undefined || process.isLying || !this.answers(process)) return null;
-    if (process.state === "closed") return "not_taken";
+    if (process.state === "closed" || this.#writers?.leaseOf(process)?.refuses === true) return "not_taken";
     process.work.add(work);
     return process;
   }
@@ -129,7 +159,7 @@ export class Instances implements InstanceDriver {
 
   async health(target: InstanceTarget): Promise<InstanceHealth> {
     const process = this.#reach(target);
-    const ok = process.state !== "closed" && !this.#isUnwell(process);
+    const ok = process.state !== "closed" && !this.#isUnwell(process) && this.#writers?.leaseOf(process)?.refuses !== true;
     if (ok) process.passedAt ??= this.#options.clock.now();
     return { ok, bootId: process.bootId, reason: ok ? null : "unwell" };
   }
@@ -150,6 +180,7 @@ export class Instances implements InstanceDriver {
       if (process.state === "draining" || process.state === "closed") throw refusal("wrong_state");
       process.state = "admitted";
       process.admittedBy = call.step;
+      if (call.lease !== undefined) this.#writers?.admitted(process, call.lease);
     });
   }
 

@@ -10,7 +10,7 @@ import { allCheckers } from "./invariants/index.ts";
 import type { LossCounts } from "../store/port.ts";
 import type { Client } from "./client.ts";
 import { converges } from "./liveness.ts";
-import { seededRandom } from "./seeded.ts";
+import { chance, seededRandom } from "./seeded.ts";
 import type { SimEvent } from "./events.ts";
 import { World, type WorldOptions } from "./world.ts";
 
@@ -57,6 +57,9 @@ export interface PoolOutcome {
 }
 
 const FAULTS_FOR_MS = 60_000;
+/** One run of eight: long enough for what is given up only after minutes. */
+const FAULTS_FOR_LONG_MS = 240_000;
+const LONG_SHARE = 0.125;
 /** Until the pool serves for the first time. */
 const SETTLE_WITHIN_MS = 120_000;
 /** After the last fault healed: longer than any back-off, cool-down and candidate window of the run. */
@@ -74,6 +77,10 @@ export async function runSeed(seed: number, options: SeedOptions): Promise<SeedR
   } finally {
     lift();
   }
+}
+
+function faultsForMsOf(seed: number): number {
+  return chance(seededRandom(seed, "length"), LONG_SHARE) ? FAULTS_FOR_LONG_MS : FAULTS_FOR_MS;
 }
 
 /** The command that shows one seed again. */
@@ -146,7 +153,7 @@ async function throughFaults(
   isOver: () => boolean,
 ): Promise<number | null> {
   const { clock, seed, log } = world;
-  const faultsForMs = options.faultsForMs ?? FAULTS_FOR_MS;
+  const faultsForMs = options.faultsForMs ?? faultsForMsOf(seed);
   const injector = new Injector(world);
   for (const client of world.clients) client.start();
   for (const { atMs, fault } of options.faults ?? planFaults(seededRandom(seed, "faults"), faultsForMs, options.kinds)) {

@@ -6,7 +6,15 @@ import type { InstanceProcess } from "../instances.ts";
 import type { World } from "../world.ts";
 import type { Handlers } from "./injection.ts";
 
-type InstanceFault = "boot_failure" | "process_crash" | "process_sick" | "process_pause" | "process_lies" | "endless_work" | "pod_deletion";
+type InstanceFault =
+  | "boot_failure"
+  | "process_crash"
+  | "process_sick"
+  | "process_pause"
+  | "process_lies"
+  | "writer_isolated"
+  | "endless_work"
+  | "pod_deletion";
 
 const BOOT_FAILURES_FOR_MS = 60_000;
 
@@ -48,6 +56,21 @@ export const INSTANCE_FAULTS: Handlers<InstanceFault> = {
     const process = pickProcess(injection.world, pick);
     process.isLying = true;
     injection.until(forMs, () => (process.isLying = false));
+    return true;
+  },
+
+  writer_isolated({ pick, forMs, defies }, injection) {
+    const { log } = injection.world;
+    const writers = injection.world.instances.all().filter(({ lastStamp }) => lastStamp !== null);
+    const process = writers[Math.floor(pick * writers.length)];
+    if (process === undefined) return false;
+    log.add(`instance ${process.podName} is isolated`);
+    process.isIsolated = true;
+    process.defiesLease = defies;
+    injection.until(forMs, () => {
+      log.add(`instance ${process.podName} comes back`);
+      process.isIsolated = false;
+    });
     return true;
   },
 

@@ -13,9 +13,12 @@ import { candidatesPause, retriesPause } from "./pauses.ts";
 import { disruptionsAreFew, drainsBearTheGravestLoss, frozenMeansNoDecision } from "./policy.ts";
 import { replayedStepsActOnce, stepsAreRecordedFirst } from "./steps.ts";
 import { countsAddUp, trafficFollowsAPassedCheck } from "./traffic.ts";
+import { oneWriterPerWorkload, tombstonesStay } from "./writers.ts";
 
 export function allCheckers(): readonly Checker[] {
   return [
+    oneWriterPerWorkload(),
+    tombstonesStay(),
     evidenceIsImmutable(),
     onlyTheCurrentEpochCommits(),
     voluntaryDrainHasASpare(),
