@@ -64,6 +64,7 @@ test("the undisturbed end of each is the wanted one", async () => {
     drain: [`drain/${INSTANCE}/1/deadline/1e15 done told`],
     close: [`close/${INSTANCE}/1 done closed`],
     delete: [`delete/${INSTANCE} done absent`],
+    stranger: [`delete-stranger/${INSTANCE} done absent`],
     uncordon: [expect.stringMatching(/^uncordon\/.* done uncordoned$/)],
   });
 });

@@ -13,6 +13,7 @@ import type { CloseInstance } from "./steps/close-instance.ts";
 import type { CordonNode } from "./steps/cordon-node.ts";
 import type { CreateInstance } from "./steps/create-instance.ts";
 import type { DeleteInstance } from "./steps/delete-instance.ts";
+import type { DeleteStranger } from "./steps/delete-stranger.ts";
 import type { DrainInstance } from "./steps/drain-instance.ts";
 import type { PrepareInstance } from "./steps/prepare-instance.ts";
 import type { Process } from "./steps/process.ts";
@@ -24,6 +25,7 @@ import type { UncordonNode } from "./steps/uncordon-node.ts";
  * snapshot does not hold what the effect names: a fault of the planner.
  */
 export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unknown): StepDraft {
+  if (effect.kind === "delete_stranger") return draftStranger(effect, snapshot);
   const seen = instanceOf(effect, snapshot);
   const { id: instance } = seen.record;
   const draft = (id: string, kind: string, payload: unknown): StepDraft => ({
@@ -110,6 +112,21 @@ export function draftUncordon(command: {
     payload,
     reason: reason("uncordon_command", { node: node.name, by }),
   };
+}
+
+/** There is no row that the step could name. */
+function draftStranger(effect: Extract<Effect, { kind: "delete_stranger" }>, snapshot: PoolSnapshot): StepDraft {
+  const { instance, reason: why } = effect;
+  const stranger = snapshot.strangers.find((each) => each.instance === instance);
+  if (stranger === undefined) throw notPossible(effect, "no object of it was seen");
+  const id = stepIds.deleteStranger(instance);
+  const payload: DeleteStranger = {
+    instance,
+    namespace: snapshot.namespace,
+    objects: [...stranger.objects],
+    createdBy: stepIds.create(instance),
+  };
+  return { id, operation: id, pool: snapshot.pool, instance: null, kind: "delete_stranger/1", payload, reason: why };
 }
 
 /** The steps of one replacement belong together; all others are their instance's. */

@@ -5,6 +5,7 @@ import { closeInstance } from "./steps/close-instance.ts";
 import { cordonNode } from "./steps/cordon-node.ts";
 import { createInstance } from "./steps/create-instance.ts";
 import { deleteInstance } from "./steps/delete-instance.ts";
+import { deleteStranger } from "./steps/delete-stranger.ts";
 import { drainInstance } from "./steps/drain-instance.ts";
 import { prepareInstance } from "./steps/prepare-instance.ts";
 import { protectPod } from "./steps/protect-pod.ts";
@@ -26,4 +27,5 @@ export const STEP_KINDS: StepRegistry = registryOf([
   register(drainInstance),
   register(closeInstance),
   register(deleteInstance),
+  register(deleteStranger),
 ]);

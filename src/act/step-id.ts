@@ -17,6 +17,7 @@ export const stepIds = {
     `drain/${instance}/${incarnation}/${loss}${deadline === null ? "" : `/${deadline}`}`,
   close: (instance: string, incarnation: number) => `close/${instance}/${incarnation}`,
   delete: (instance: string) => `delete/${instance}`,
+  deleteStranger: (instance: string) => `delete-stranger/${instance}`,
 };
 
 const ATTEMPT = /#(\d+)$/;

@@ -50,7 +50,10 @@ function buildProgram(context: CliContext, processes: ProcessCommands, ended: En
   addPools(program, context, ended);
   addOperations(program, context, ended);
   // Global options may stand behind the command, where people write them.
-  for (const command of program.commands) inherit(command, program);
+  for (const command of program.commands) {
+    inherit(command, program);
+    for (const nested of command.commands) inherit(nested, program);
+  }
   return program;
 }
 
@@ -75,6 +78,11 @@ function inherit(command: Command, program: Command): void {
 /** The options of a command with the global ones. */
 function optionsOf<T extends GlobalOptions>(command: Command): T {
   return { ...command.opts(), ...command.parent?.opts() } as T;
+}
+
+/** Of a command below a command. */
+function optionsOfNested<T extends GlobalOptions>(command: Command): T {
+  return { ...command.opts(), ...command.parent?.parent?.opts() } as T;
 }
 
 function addPools(program: Command, context: CliContext, ended: Ended): void {
@@ -169,6 +177,22 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
       ended(await (await import("./commands/operator.ts")).unfreeze(context, pool, optionsOf(command))),
     );
 
+  const store = program.command("store").description("the store itself: whether it was rewound, and to go on with it");
+  store
+    .command("check")
+    .description("who has seen more of the store than is in it; exit code 4 while a pool is held for it")
+    .action(async (_options, command: Command) =>
+      ended(await (await import("./commands/store.ts")).checkStore(context, optionsOfNested(command))),
+    );
+  store
+    .command("recover")
+    .description("after an old backup was restored: raises the era above all that was seen, and decides again")
+    .requiredOption("--reason <why>", "is noted and shown")
+    .option("--force", "also when nobody is left who has seen more; every writer lease ends")
+    .action(async (_options, command: Command) =>
+      ended(await (await import("./commands/store.ts")).recoverStore(context, optionsOfNested(command))),
+    );
+
   program
     .command("storm")
     .description("make many nodes of the embedded cluster go at once")
@@ -192,6 +216,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .description("the embedded cluster, the controller and a gateway on this machine, until Ctrl-C")
     .option("--dir <folder>", "store, cluster, keys and logs", ".relevo")
     .option("--nodes <n>", "of the embedded cluster", count, 6)
+    .option("--on-demand <n>", "how many machines on demand may come beside those of spot", whole, 12)
     .addOption(zonesOption())
     .addOption(durationOption("--boot-delay <duration>", "how long a machine takes to start", 1_000))
     .addOption(durationOption("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", 10_000))
@@ -209,7 +234,10 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .argument("[name]", "which demo; without it the one that npm start shows")
     .option("--list", "names them")
     .option("--once", "exits after the result")
-    .addOption(durationOption("--deadline <duration>", "between a spot warning and the loss of the node", 20_000))
+    .addOption(
+      new Option("--deadline <duration>", "between a spot warning and the loss of the node (main-job: 20s, storm: 60s)").argParser(duration),
+    )
+    .option("--nodes <n>", "of the storm: how many nodes go (default: 20); the fleet is as large as that needs", count)
     .action(async (name: string | undefined, _options, command: Command) => ended(await processes.demo(context, name, optionsOf(command))));
 
   program
@@ -244,6 +272,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .description("the embedded cluster: a Kubernetes API whose pods are processes of this machine")
     .option("--dir <folder>", "custom resources, volumes and logs", ".relevo/cluster")
     .option("--nodes <n>", "how many to begin with", count, 6)
+    .option("--on-demand <n>", "how many machines on demand may come beside those of spot", whole, 0)
     .addOption(zonesOption())
     .addOption(durationOption("--boot-delay <duration>", "how long a machine takes to start", 1_000))
     .addOption(durationOption("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", 10_000))
@@ -277,6 +306,10 @@ function count(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1 || value > 1000) throw new InvalidArgumentError("Allowed: a whole number from 1 to 1000.");
   return value;
+}
+
+function whole(text: string): number {
+  return text === "0" ? 0 : count(text);
 }
 
 /** Milliseconds for the command; in the help as people write it. */

@@ -38,6 +38,8 @@ import type { GatewayRegistry } from "./gateways.ts";
 import type { Journal } from "./journal.ts";
 import type { Leases } from "./leases.ts";
 import type { PoolEntry } from "./pool-informer.ts";
+import type { Witnesses } from "./rewound.ts";
+import { checkStore, recoverStore, refuseRewound } from "./store-desk.ts";
 
 /** How long a command waits for its effect before it says that it is still to come. */
 const UNCORDON_WITHIN_MS = 10_000;
@@ -50,6 +52,7 @@ export interface ControlPlaneParts {
   readonly world: World;
   readonly pools: Informer<PoolEntry>;
   readonly gateways: GatewayRegistry;
+  readonly witnesses: Witnesses;
   readonly leases: Leases;
   readonly notices: NoticeDesk;
   readonly journal: Journal;
@@ -99,6 +102,8 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
         todo: "open its stream first",
       });
     },
+    checkStore: () => checkStore(parts),
+    recoverStore: (command) => recoverStore(parts, command),
     readiness: () => readiness(parts, controller),
   };
 }
@@ -334,6 +339,7 @@ async function drain(parts: ControlPlaneParts, { instance }: DrainCommand): Prom
       found: record.phase,
       allowed: "an instance that is not leaving",
     });
+  refuseRewound(controller, record.pool);
   const authority = controller.authorityOf(record.pool);
   if (!authority)
     throw new RelevoError("pool_not_ready", `pool ${record.pool} has not been looked at yet`, {
@@ -389,6 +395,7 @@ async function uncordon(parts: ControlPlaneParts, name: string, by: string): Pro
   const authority = anyAuthority(parts);
   if (!authority)
     throw new RelevoError("pool_not_ready", "no pool is owned here yet", { class: "retryable", todo: "try again in a second" });
+  refuseRewound(parts.controller, authority.pool);
   const draft = draftUncordon({ pool: authority.pool, node: { name, uid: node.metadata.uid }, cordonedBy, by });
   await Promise.race([parts.executor.start(authority, draft), parts.clock.sleep(UNCORDON_WITHIN_MS)]);
   // The step's end is not the proof: the node is.

@@ -11,7 +11,7 @@ import { changesOf } from "../act/changes-of.ts";
 import { draftStep } from "../act/draft-step.ts";
 import type { Executor } from "../act/executor.ts";
 import type { Clock, Instant } from "../kernel/clock.ts";
-import type { Epoch } from "../kernel/epoch.ts";
+import { type Epoch, epochParts } from "../kernel/epoch.ts";
 import { describeError, isRetryable, RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Informer } from "../kube/informer.ts";
@@ -28,15 +28,17 @@ import { snapshotPool } from "../observe/snapshot.ts";
 import type { World } from "../observe/world.ts";
 import type { Effect, Hold, Move, Plan } from "../plan/decision.ts";
 import { planPool } from "../plan/plan.ts";
-import type { PoolSnapshot } from "../plan/snapshot.ts";
-import { type Authority, type Change, type PoolRows, staleEpoch, type StandingReason, type Store } from "../store/port.ts";
+import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
+import { type Authority, type Change, type PoolRows, staleEpoch, type StandingReason, type Store, type StoreEra } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import { brakeOf, leaseBrakeOf } from "./brake.ts";
 import { Collector } from "./collector.ts";
+import type { EvacuationDesk } from "./evacuation-desk.ts";
 import { FixedServices } from "./fixed-service.ts";
 import { membershipOf } from "./membership.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
 import { routeHolder, routesHolding, withoutRoute } from "./routes.ts";
+import type { Witnesses } from "./rewound.ts";
 import { WorkQueue } from "./work-queue.ts";
 import type { ControllerLog, Pass } from "./pass.ts";
 import type { PoolWriter } from "./pool-writer.ts";
@@ -50,10 +52,12 @@ export interface ControllerParts {
   readonly world: World;
   readonly pools: Informer<PoolEntry>;
   readonly gateways: GatewayRegistry;
+  readonly witnesses: Witnesses;
   readonly health: HealthMonitor;
   readonly leases: LeaseWatch;
   readonly notices: NoticeDesk;
   readonly capacity: CapacityMonitor;
+  readonly evacuation: EvacuationDesk;
   readonly writer: PoolWriter;
   /** Told what the store's newest stamp is: what was written is not of the future, whatever was done to the wall clock between two lives. */
   readonly clock: Clock & { notBefore?(stamp: Instant): void };
@@ -81,6 +85,7 @@ export class Controller {
   readonly #services: FixedServices;
   readonly #placements: Placements;
   #areRoutesKnown = false;
+  #era: StoreEra = { era: 0, recovered: null };
   #settledAt: Instant = Number.POSITIVE_INFINITY;
   #isStarted = false;
 
@@ -111,6 +116,7 @@ export class Controller {
     await notices.start();
     await Promise.all([world.whenSynced(), pools.whenSynced()]);
     this.#settledAt = await gateways.start();
+    this.#era = await this.#parts.store.readEra();
     this.#isStarted = true;
     this.#collector.start();
     for (const { key } of pools.list()) this.wake(key);
@@ -165,7 +171,21 @@ export class Controller {
   async planNow(pool: string): Promise<Pass | undefined> {
     const entry = this.#isStarted ? (this.#entryOf(pool) ?? this.#entries.get(pool)) : undefined;
     const rows = entry && (await this.#parts.store.readPool(pool));
-    return entry && rows && this.#plan(await this.#services.holdOn(entry, rows), rows);
+    if (!entry || !rows) return undefined;
+    const rewound = await this.#rewoundBy(entry, rows);
+    return this.#plan(await this.#services.holdOn(entry, rows), rows, rewound, false);
+  }
+
+  /** Why nothing is done for the pool: the store is behind what somebody has seen. As of the last pass. */
+  rewoundBy(pool: string): Rewound | null {
+    return this.#passes.get(pool)?.snapshot.rewound ?? null;
+  }
+
+  /** The era was raised: whatever was owned must be claimed anew. */
+  recovered(era: StoreEra): void {
+    this.#era = era;
+    this.#authorities.clear();
+    this.wakeAll();
   }
 
   /** The pool whose instance this is, as of the last passes. */
@@ -204,6 +224,9 @@ export class Controller {
     // What the passes before this one decided must be in the rows, or the same spare instance and the same place would be spent twice (I5).
     await this.#parts.executor.recorded(key);
     const rows = await this.#rows(key);
+    const rewound = await this.#rewoundBy(found, rows);
+    if (rewound !== null) return this.#holdRewound(found, rows, rewound);
+    await this.#noteEra(rows);
     // A pass that has nothing to commit would never hear of it, and the steps that it goes on with end without a word.
     if (rows.authorityEpoch !== authority.epoch) throw staleEpoch(key, rows.authorityEpoch, authority.epoch);
     const entry = await this.#services.holdOn(found, rows);
@@ -226,13 +249,44 @@ export class Controller {
     return Math.min(pass.plan.nextLookAt ?? Number.POSITIVE_INFINITY, this.#nextRetry(rows, pass.at), pass.at + PERIODIC_PASS_MS);
   }
 
-  #plan(entry: PoolEntry, rows: PoolRows): Pass {
+  /** Who knows more than the store; looked at again with what is in it now, because a report may be newer than the rows. */
+  async #rewoundBy(entry: PoolEntry, rows: PoolRows): Promise<Rewound | null> {
+    if (this.#judge(entry, rows) === null) return null;
+    const again = await this.#parts.store.readPool(rows.pool);
+    return again ? this.#judge(entry, again) : null;
+  }
+
+  #judge(entry: PoolEntry, rows: PoolRows): Rewound | null {
+    const { witnesses, gateways, pools } = this.#parts;
+    const isTaken = routeHolder(entry, pools.list(), this.#routes) !== undefined;
+    return witnesses.judge(rows, isTaken ? null : routeOf(entry.document), gateways.views());
+  }
+
+  /** Nothing is done from these rows, not even what they say was begun; traffic goes on with what the gateways have, and checks go on. */
+  #holdRewound(entry: PoolEntry, rows: PoolRows, rewound: Rewound): Instant {
+    const pass = this.#plan(entry, rows, rewound);
+    if (this.#passes.get(entry.key)?.snapshot.rewound == null) this.#log("error", "the store was rewound", { pool: entry.key, ...rewound });
+    this.#passes.set(entry.key, pass);
+    this.#follow(entry, rows);
+    this.#parts.onPass?.(pass);
+    this.#parts.writer.report(entry, pass);
+    this.#troubles.delete(entry.key);
+    return pass.at + PERIODIC_PASS_MS;
+  }
+
+  /** Another controller may have recovered the store. */
+  async #noteEra({ authorityEpoch }: PoolRows): Promise<void> {
+    if (epochParts(authorityEpoch).era > this.#era.era) this.#era = await this.#parts.store.readEra();
+  }
+
+  /** With `isPass` false nobody acts on it, so nothing is promised for it either. */
+  #plan(entry: PoolEntry, rows: PoolRows, rewound: Rewound | null = null, isPass = true): Pass {
     const { world, gateways, health, leases, notices, clock } = this.#parts;
     const now = clock.now();
     leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
     const route = routeOf(entry.document);
     const holder = routeHolder(entry, this.#parts.pools.list(), this.#routes);
-    const snapshot = snapshotPool({
+    const seen = snapshotPool({
       document: entry.document,
       isDeleting: entry.isDeleting,
       blueprintHash: entry.blueprintHash,
@@ -248,8 +302,12 @@ export class Controller {
       settledAt: this.#settledAt,
       brake: brakeOf([...this.#passes.values()].map(({ snapshot }) => snapshot)),
       leaseBrake: this.#leaseBrake(),
+      rewound,
+      recoveredAt: this.#era.recovered?.at ?? null,
       now,
     });
+    const { evacuation } = this.#parts;
+    const snapshot = { ...seen, ...(isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now)) };
     const pass = { snapshot, plan: planPool(snapshot, now), at: now };
     return holder === undefined
       ? pass
@@ -291,7 +349,10 @@ export class Controller {
 
   async #rows(pool: string): Promise<PoolRows> {
     const rows = await this.#parts.store.readPool(pool);
-    if (!rows) throw new RelevoError("pool_row_missing", `pool ${pool} was claimed and is not in the store`);
+    if (!rows) {
+      this.#authorities.delete(pool);
+      throw new RelevoError("pool_row_missing", `pool ${pool} was claimed and is not in the store`);
+    }
     this.#instances.set(pool, new Set(rows.instances.map(({ id }) => id)));
     if (this.#datedBy.get(pool) !== rows.authorityEpoch) this.#parts.clock.notBefore?.(newestStampOf(rows));
     this.#datedBy.set(pool, rows.authorityEpoch);
@@ -367,7 +428,9 @@ export class Controller {
     this.#parts.health.follow(this.#instances.get(key) ?? new Set(), []);
     this.#parts.writer.forget(key);
     this.#parts.leases.forget(key);
+    this.#parts.witnesses.forget(key);
     this.#services.forget(key);
+    this.#parts.evacuation.forget(key);
     for (const map of [this.#authorities, this.#datedBy, this.#passes, this.#troubles, this.#instances, this.#routes, this.#entries])
       map.delete(key);
     this.#queue.forget(key);
@@ -438,6 +501,7 @@ function isEffect(decision: Effect | Move): decision is Effect {
     case "drain_instance":
     case "close_instance":
     case "delete_instance":
+    case "delete_stranger":
       return true;
     case "add_instance":
     case "take_standby":

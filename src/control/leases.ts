@@ -2,6 +2,7 @@
  * Writer leases as instances meet them: the access that an admission hands out, and the renewal that an instance calls in for. It is never polled.
  */
 import type { Clock } from "../kernel/clock.ts";
+import type { Epoch } from "../kernel/epoch.ts";
 import { isRetryable, RelevoError } from "../kernel/errors.ts";
 import type { LeaseTokens } from "../lease/token.ts";
 import type { LeaseAccess, LeaseGrant } from "../model/protocol.ts";
@@ -28,6 +29,8 @@ export interface LeasesOptions {
   readonly clock: Clock;
   readonly watch: LeaseWatch;
   readonly door: LeaseDoor | undefined;
+  /** A holder came with an epoch that the store has not given: the store was rewound. */
+  readonly onAhead: (pool: string, instance: string, epoch: Epoch) => void;
   /** Of the pool's document; null when it has no lease, or is not known. */
   readonly ttlOf: (pool: string) => number | null;
 }
@@ -67,6 +70,8 @@ export class Leases {
     } catch (error) {
       // While the store cannot be written nobody can renew, and nobody's silence means anything.
       if (isRetryable(error)) watch.interrupted();
+      if (renewal.epoch !== null && error instanceof RelevoError && error.code === "store_rewound")
+        this.#options.onAhead(renewal.pool, renewal.instance, renewal.epoch);
       throw error;
     } finally {
       end();

@@ -31,6 +31,7 @@ export interface PoolStatus {
 /** Reasons that an operator should hear of: they do not go away by themselves soon. */
 const HELD: readonly ReasonCode[] = [
   "candidates_held",
+  "evacuation_unsavable",
   "step_held",
   "step_from_newer_version",
   "drain_overdue",
@@ -39,6 +40,7 @@ const HELD: readonly ReasonCode[] = [
   "inventory_error",
   "deletion_refused",
   "store_unavailable",
+  "store_rewound",
   "spec_invalid",
   "route_taken",
   "service_fixed",

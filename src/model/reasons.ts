@@ -45,13 +45,25 @@ export const REASONS = {
   pool_orphaned: "its pool is deleted with the policy orphan: nothing of it is touched any more",
   surplus_candidate: "{held} instances are there or on their way and {desired} are desired: a candidate is given up",
 
+  evacuation_late: "it cannot be saved in time ({why}: {missing}); its replacement is meant to serve at {servingAt}",
+
   // why it does nothing, or not yet
+  evacuation_wait:
+    "its turn to be evacuated comes at {until}, to {supply}: more urgent ones are before it, and a site takes over only so many at a time",
+  evacuation_unsavable: "it cannot be saved ({why}): what is missing is {missing}",
   nothing_to_do: "as many instances serve as are desired, and no evidence is against any of them",
   nothing_condemned: "no evidence is against any instance",
   mode_off: "disruption.mode is Off: nothing that is seen causes a change",
   mode_observe: "disruption.mode is Observe: this is what would be done in Act: {would}",
   frozen: "the pool is frozen until {until}: {why}",
   store_unavailable: "the store cannot be written: nothing is admitted, sealed or deleted until it can",
+  store_rewound:
+    "{witness} has seen {what} {seen} and the store has {stored}: it was restored from an old backup; nothing is admitted, sealed, deleted, scaled or fenced until relevo store recover",
+  stranger: "its objects are here and the store does not know it: nothing of it is touched",
+  stranger_waits:
+    "the store does not know it since it was recovered: its objects are deleted once every gateway replica has applied generation {generation}",
+  stranger_deleted:
+    "the store does not know it since it was recovered, and no gateway replica sends anything there: its objects are deleted",
   not_owner: "another controller owns the pool (epoch {epoch})",
   serving_not_above_desired: "{serving} serve and {desired} are desired: a voluntary drain waits for one more",
   waiting_for_replacement: "{instance} waits for its replacement {replacement} ({phase})",

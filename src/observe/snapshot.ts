@@ -24,6 +24,7 @@ import type {
 } from "../plan/snapshot.ts";
 import type { PoolRows } from "../store/port.ts";
 import { ownerOf } from "./owners.ts";
+import { strangersOf } from "./strangers.ts";
 import type { World } from "./world.ts";
 
 /** A gateway replica that is registered, as it is known now. */
@@ -57,9 +58,13 @@ export interface SnapshotInput {
   readonly settledAt: Instant;
   readonly brake: PoolSnapshot["brake"];
   readonly leaseBrake: PoolSnapshot["leaseBrake"];
+  readonly rewound: PoolSnapshot["rewound"];
+  readonly recoveredAt: PoolSnapshot["recoveredAt"];
   readonly now: Instant;
 }
 
+/** Told by the evacuation desk, which looks at the snapshots of all pools. */
+const NO_GRANTS: PoolSnapshot["evacuation"] = new Map();
 const NO_LEASE: LeaseState = { state: "none" };
 
 export function snapshotPool(input: SnapshotInput): PoolSnapshot {
@@ -81,12 +86,22 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
     reasons: rows.reasons,
     inventory: inventoryOf(input.world, instances),
     placement: input.placement,
+    evacuation: NO_GRANTS,
+    makesRoom: 0,
     gateways: input.gateways.map((gateway) => gatewayState(gateway, routeOf(document))),
     settledAt: input.settledAt,
     brake: input.brake,
     workloads: rows.workloads,
     leaseBrake: input.leaseBrake,
+    rewound: input.rewound,
+    recoveredAt: input.recoveredAt,
+    // Before any recovery there is nothing to look for, and the look is over all objects.
+    strangers: input.recoveredAt === null ? [] : strangersOf({ world: input.world, ...document.metadata, known: idsOf(rows) }),
   };
+}
+
+function idsOf({ instances }: PoolRows): ReadonlySet<string> {
+  return new Set(instances.map(({ id }) => id));
 }
 
 /** Who holds a lease is what the store says; how it stands, what the judge has seen. */

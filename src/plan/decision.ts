@@ -42,7 +42,9 @@ export type Effect =
       readonly reason: Reason;
     }
   | { readonly kind: "close_instance"; readonly instance: string; readonly incarnation: number; readonly reason: Reason }
-  | { readonly kind: "delete_instance"; readonly instance: string; readonly reason: Reason };
+  | { readonly kind: "delete_instance"; readonly instance: string; readonly reason: Reason }
+  /** Of an instance that has no row. */
+  | { readonly kind: "delete_stranger"; readonly instance: string; readonly reason: Reason };
 
 /** Changes of the store alone. */
 export type Move =

@@ -15,6 +15,7 @@ import { planEvidence } from "./evidence.ts";
 import { planLifecycle } from "./lifecycle.ts";
 import { planSize } from "./size.ts";
 import { planStandby } from "./standby.ts";
+import { planStrangers } from "./strangers.ts";
 import { planTrust } from "./trust.ts";
 import { planWriter } from "./writer.ts";
 import type { PoolSnapshot } from "./snapshot.ts";
@@ -23,6 +24,10 @@ import { compareText, idOf } from "./view.ts";
 export function planPool(seen: PoolSnapshot, now: Instant): Plan {
   const pool = inOrder(seen);
   const draft = new Draft();
+  if (pool.rewound) {
+    draft.hold("", reason("store_rewound", { ...pool.rewound, stored: pool.rewound.stored ?? "none" }));
+    return draft.finish();
+  }
   if (pool.deleting && pool.spec.deletion === "orphan") {
     draft.hold("", reason("pool_orphaned"));
     return draft.finish();
@@ -54,6 +59,7 @@ function planAll(pool: PoolSnapshot, now: Instant, draft: Draft): void {
   planSize(pool, desired, budget, now, draft);
   planStandby(pool, budget, now, draft);
   planWriter(pool, draft);
+  planStrangers(pool, draft);
   if (pool.brake)
     draft.hold(
       "",

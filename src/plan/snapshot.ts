@@ -4,12 +4,13 @@
 import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import type { Evidence } from "../model/evidence.ts";
-import type { InstanceRecord, Incarnation, Purpose } from "../model/instance.ts";
+import type { InstanceRecord, Incarnation, OwnedObject, Purpose } from "../model/instance.ts";
 import type { Loss } from "../model/phase.ts";
 import type { Placement, Spot } from "../model/placement.ts";
 import type { PoolSpec } from "../model/pool.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { Workload } from "../model/writer.ts";
+import type { Grant } from "./evacuation/types.ts";
 import type { Freeze, StandingReason } from "../store/port.ts";
 
 export interface PoolSnapshot {
@@ -36,6 +37,10 @@ export interface PoolSnapshot {
   readonly inventory: InventoryState;
   /** Where what is made now shall rather go. */
   readonly placement: Placement;
+  /** By instance that must be replaced: what the schedule over all pools says. Empty when there is none: then each pool goes by itself. */
+  readonly evacuation: ReadonlyMap<string, Grant>;
+  /** So many of its standby must make room for those of a higher class. */
+  readonly makesRoom: number;
   readonly gateways: readonly GatewayState[];
   /** No pool-wide decision before this time: the controller is new or was away. */
   readonly settledAt: Instant;
@@ -45,6 +50,29 @@ export interface PoolSnapshot {
   readonly workloads: readonly Workload[];
   /** Set while more than half of all leases that are watched ran late at once and no second witness agrees. */
   readonly leaseBrake: { readonly late: number; readonly total: number } | null;
+  /** Set while somebody has seen more of the store than is in it: nothing is decided from these rows. */
+  readonly rewound: Rewound | null;
+  /** When the store was last recovered from a rewind. */
+  readonly recoveredAt: Instant | null;
+  /** Objects under this pool's label whose instance is in no row, by instance. */
+  readonly strangers: readonly Stranger[];
+}
+
+export interface Rewound {
+  /** `gateway gw-1`, `instance orders-a`, `this controller`. */
+  readonly witness: string;
+  readonly what: "generation" | "authority epoch" | "writer epoch";
+  readonly seen: Epoch;
+  /** Null: nothing of it is stored. */
+  readonly stored: Epoch | null;
+}
+
+/** What the create step of an instance made that the store does not know. */
+export interface Stranger {
+  readonly instance: string;
+  readonly objects: readonly OwnedObject[];
+  /** When the newest of them was made. */
+  readonly createdAt: Instant;
 }
 
 /**

@@ -25,6 +25,7 @@ import { renderError } from "./render.ts";
 import { gatewayRoutes } from "./routes/gateway.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { leaseRoutes } from "./routes/leases.ts";
+import { storeRoutes } from "./routes/store.ts";
 import { noticeRoutes } from "./routes/notices.ts";
 import { operatorRoutes } from "./routes/operator.ts";
 import { recordRoutes } from "./routes/records.ts";
@@ -117,7 +118,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     transform: withErrors,
   });
   const context: RouteContext = { ...parts, webhook: { secret: options.webhookSecret, token: options.token } };
-  for (const routes of [healthRoutes, recordRoutes, operatorRoutes, noticeRoutes, watchRoutes, gatewayRoutes, leaseRoutes])
+  for (const routes of [healthRoutes, recordRoutes, operatorRoutes, noticeRoutes, watchRoutes, gatewayRoutes, leaseRoutes, storeRoutes])
     await app.register(routes, context);
   await app.ready();
   return app;

@@ -15,8 +15,8 @@ import type { StepRecord } from "../model/step.ts";
 import type { LeaseGrant } from "../model/protocol.ts";
 import type { Workload } from "../model/writer.ts";
 import type { Plan } from "../plan/decision.ts";
-import type { LeaseState } from "../plan/snapshot.ts";
-import type { Freeze, LeaseRenewal, LossCounts, NoticeRecord, StandingReason } from "../store/port.ts";
+import type { LeaseState, Rewound } from "../plan/snapshot.ts";
+import type { Freeze, LeaseRenewal, LossCounts, NoticeRecord, StandingReason, StoreEra } from "../store/port.ts";
 
 export interface ControlPlane {
   listPools(): Promise<readonly PoolState[]>;
@@ -67,7 +67,33 @@ export interface ControlPlane {
    */
   renewLease(renewal: LeaseRenewal): Promise<LeaseGrant>;
 
+  /** Whether somebody has seen more of the store than is in it. */
+  checkStore(): Promise<StoreState>;
+  /** Goes on with a store that was rewound, above all that was seen. Throws `store_not_rewound`. */
+  recoverStore(command: RecoverStoreCommand): Promise<StoreState>;
+
   readiness(): Promise<Readiness>;
+}
+
+export interface StoreState extends StoreEra {
+  readonly pools: readonly StorePoolState[];
+}
+
+export interface StorePoolState {
+  readonly pool: string;
+  /** Null while it was not looked at yet. */
+  readonly authorityEpoch: Epoch | null;
+  readonly generation: Epoch | null;
+  readonly rewound: Rewound | null;
+  /** Instances whose objects are there and that the store does not know; looked for after a recovery. */
+  readonly strangers: readonly string[];
+}
+
+export interface RecoverStoreCommand {
+  readonly why: string;
+  readonly by: string;
+  /** Also when no witness is left. */
+  readonly force: boolean;
 }
 
 export interface RecordQuery {

@@ -16,6 +16,7 @@ import type {
   NodeState,
   PlanResult,
   PoolState,
+  StoreState,
   WorkloadState,
 } from "./control-plane.ts";
 import type {
@@ -32,6 +33,7 @@ import type {
   PoolView,
   StandingReasonView,
   StepView,
+  StoreView,
   WorkloadView,
 } from "./views.ts";
 
@@ -53,6 +55,7 @@ export function renderPool(state: PoolState): PoolView {
     name: document.metadata.name,
     driver: document.spec.driver,
     mode: document.spec.disruption.mode,
+    priority: document.spec.priority,
     desired: document.spec.size.desired,
     floor: document.spec.size.floor,
     max: document.spec.size.max,
@@ -184,6 +187,14 @@ export function renderPlan({ pool, at, plan }: PlanResult): PlanView {
     decisions: plan.decisions.map((decision) => ({ kind: decision.kind, ...about(decision), reason: renderReason(decision.reason) })),
     holds: plan.holds.map((hold) => ({ subject: hold.subject, until: maybe(hold.until), reason: renderReason(hold.reason) })),
     nextLookAt: maybe(plan.nextLookAt),
+  };
+}
+
+export function renderStore({ era, recovered, pools }: StoreState): StoreView {
+  return {
+    era,
+    recovered: recovered === null ? null : { ...recovered, at: formatInstant(recovered.at) },
+    pools: pools.map((pool) => ({ ...pool, strangers: [...pool.strangers] })),
   };
 }
 

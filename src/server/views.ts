@@ -1,7 +1,7 @@
 /** The JSON of the HTTP API: one schema each for the answers, the OpenAPI document and the CLI. Times are RFC 3339 in UTC. */
 import { z } from "zod";
 import { LOSSES, PHASES, SEALS, TRUSTS } from "../model/phase.ts";
-import { routeCountsSchema } from "../model/membership.ts";
+import { PRIORITIES, routeCountsSchema } from "../model/membership.ts";
 
 const time = z.iso.datetime();
 const maybeTime = time.nullable();
@@ -24,6 +24,7 @@ export const poolView = z.object({
   name: z.string(),
   driver: z.string(),
   mode: z.enum(["Off", "Observe", "Act"]),
+  priority: z.enum(PRIORITIES),
   desired: z.int(),
   floor: z.int(),
   max: z.int(),
@@ -97,6 +98,30 @@ export const workloadView = z.object({
   renewals: z.int(),
 });
 export type WorkloadView = z.infer<typeof workloadView>;
+
+/** Whether the store was rewound. */
+export const storeView = z.object({
+  era: z.int().meta({ description: "rises only by a recovery" }),
+  recovered: z.object({ at: time, from: z.int(), why: z.string(), by: z.string() }).nullable(),
+  pools: z.array(
+    z.object({
+      pool: z.string(),
+      authorityEpoch: z.string().nullable(),
+      generation: z.string().nullable(),
+      rewound: z
+        .object({
+          witness: z.string(),
+          what: z.enum(["generation", "authority epoch", "writer epoch"]),
+          seen: z.string(),
+          stored: z.string().nullable(),
+        })
+        .nullable()
+        .meta({ description: "who has seen more than the store; the pool is held" }),
+      strangers: z.array(z.string()).meta({ description: "instances with objects that the store does not know" }),
+    }),
+  ),
+});
+export type StoreView = z.infer<typeof storeView>;
 
 export const stepView = z.object({
   id: z.string(),

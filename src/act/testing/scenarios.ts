@@ -1,5 +1,5 @@
 /** One decision of each kind in a world of its own, and what counts at its end. */
-import { NODES } from "../../kube/resources.ts";
+import { DEPLOYMENTS, NODES } from "../../kube/resources.ts";
 import type { InstanceRecord } from "../../model/instance.ts";
 import { ANNOTATIONS } from "../../model/marks.ts";
 import { reason } from "../../model/reasons.ts";
@@ -133,6 +133,17 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     async picture({ store }) {
       return { phase: (await recordOf(store))?.phase };
+    },
+  },
+  stranger: {
+    async prepare(world) {
+      await claimed(world);
+      const { objects } = await aRunningInstance(world, "a");
+      const payload = { instance: INSTANCE, namespace: "default", objects, createdBy: `create/${INSTANCE}` };
+      return () => ({ ...draft(`delete-stranger/${INSTANCE}`, "delete_stranger/1", payload), instance: null });
+    },
+    async picture({ kube }) {
+      return (await kube.list(DEPLOYMENTS, { namespace: "default" })).items.length;
     },
   },
   uncordon: {

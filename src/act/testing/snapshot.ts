@@ -81,10 +81,15 @@ export function aSnapshot(record: Partial<InstanceRecord> = {}, instance: Partia
     reasons: [],
     inventory: { state: "complete" },
     placement: ANYWHERE,
+    evacuation: new Map(),
+    makesRoom: 0,
     gateways: [],
     settledAt: 0,
     brake: null,
     workloads: [],
     leaseBrake: null,
+    rewound: null,
+    recoveredAt: null,
+    strangers: [],
   };
 }

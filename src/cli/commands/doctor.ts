@@ -14,6 +14,7 @@ import {
   poolView,
   readinessView,
   stepView,
+  storeView,
 } from "../../server/views.ts";
 import { type ControllerClient, connect } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
@@ -75,7 +76,7 @@ async function examine(context: CliContext, options: GlobalOptions): Promise<rea
     ];
   }
   // Each part may be refused for its own reason, and the others still tell.
-  const parts = [checkReadiness, checkGateways, checkNodes, checkPools, checkCordons, checkSteps];
+  const parts = [checkReadiness, checkStoreItself, checkGateways, checkNodes, checkPools, checkCordons, checkSteps];
   for (const part of parts) {
     try {
       findings.push(...(await part(client)));
@@ -138,6 +139,34 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   store: "free space or repair the disk: nothing is admitted, sealed or deleted until the store can be written",
   cluster: "make the Kubernetes API reachable: nothing is created or deleted there until it is",
 };
+
+async function checkStoreItself(client: ControllerClient): Promise<readonly Finding[]> {
+  const { era, recovered, pools } = await client.get("/v1/store", storeView);
+  const findings = pools.flatMap(({ pool, rewound, strangers }) => [
+    ...(rewound === null
+      ? []
+      : [
+          bad(
+            `store, ${pool}`,
+            "held",
+            `it was rewound: ${rewound.witness} has seen ${rewound.what} ${rewound.seen}, the store has ${rewound.stored ?? "none"}`,
+            "npx relevo store recover --reason WHY, once it is the newest backup that there is",
+          ),
+        ]),
+    ...(strangers.length === 0
+      ? []
+      : [
+          bad(
+            `store, ${pool}`,
+            "warning",
+            `does not know the instances of these objects: ${strangers.join(", ")}`,
+            `npx relevo explain ${pool}: what was there before the recovery is deleted by itself`,
+          ),
+        ]),
+  ]);
+  if (findings.length > 0) return findings;
+  return [ok("store epochs", `era ${era}${recovered === null ? "" : `, recovered at ${recovered.at}`}; nobody has seen more`)];
+}
 
 async function checkGateways(client: ControllerClient): Promise<readonly Finding[]> {
   const gateways = await client.list("/v1/gateways", gatewayView);

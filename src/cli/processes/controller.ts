@@ -7,10 +7,12 @@ import { createControlPlane } from "../../control/control-plane.ts";
 import { GatewayRegistry } from "../../control/gateways.ts";
 import { Journal } from "../../control/journal.ts";
 import { type LeaseDoor, Leases } from "../../control/leases.ts";
+import { Witnesses } from "../../control/rewound.ts";
 import { parsePool } from "../../control/pool-informer.ts";
 import { PoolWriter } from "../../control/pool-writer.ts";
 import { tellPools } from "../../control/tell-pools.ts";
-import { feedMetrics, feedPass } from "../../control/feed-metrics.ts";
+import { EvacuationDesk } from "../../control/evacuation-desk.ts";
+import { feedEvacuation, feedMetrics, feedPass } from "../../control/feed-metrics.ts";
 import type { InstanceDriver } from "../../drivers/port.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { SteadyClock } from "../../kernel/steady-clock.ts";
@@ -82,12 +84,17 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     onOutcome: (source, outcome) => metrics.countNotice(source, outcome),
     log: say,
   });
+  const witnesses = new Witnesses();
   const leaseWatch = new LeaseWatch({ clock, onReturn: (pool) => controller?.wake(pool) });
   const leases = new Leases({
     store,
     clock,
     watch: leaseWatch,
     door: options.leaseDoor,
+    onAhead: (pool, instance, epoch) => {
+      witnesses.sawWriter(pool, instance, epoch);
+      controller?.wake(pool);
+    },
     ttlOf: (pool) => controller?.leaseTtlOf(pool) ?? null,
   });
   const executor = createExecutor({
@@ -101,6 +108,12 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     onSettled: (pool) => controller?.wake(pool),
   });
   const capacity = new CapacityMonitor({ world, noticed: () => notices.findings(), clock });
+  const evacuation = new EvacuationDesk({
+    capacity: () => capacity.view(),
+    onTurn: (pool) => controller?.wake(pool),
+    onPlan: (plan, begun) => feedEvacuation(metrics, plan, begun),
+    log: say,
+  });
   const onPass = (pass: Pass) => feedPass(metrics, pass, clock.now());
   controller = new Controller({
     store,
@@ -108,10 +121,12 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     world,
     pools,
     gateways,
+    witnesses,
     health,
     leases: leaseWatch,
     notices,
     capacity,
+    evacuation,
     writer,
     clock,
     ids,
@@ -132,6 +147,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       world,
       pools,
       gateways,
+      witnesses,
       leases,
       notices,
       journal,

@@ -20,6 +20,7 @@ import type {
   NodeState,
   PoolState,
   Readiness,
+  StoreState,
   WorkloadState,
 } from "../control-plane.ts";
 
@@ -35,6 +36,7 @@ export interface FakeState {
   nodes: NodeState[];
   gateways: GatewayReplicaState[];
   workloads: WorkloadState[];
+  store: StoreState;
   readiness: Readiness;
   /** Thrown by every change when set. */
   failure: RelevoError | undefined;
@@ -59,6 +61,7 @@ export class FakeControlPlane implements ControlPlane {
       nodes: [],
       gateways: [],
       workloads: [],
+      store: { era: 0, recovered: null, pools: [] },
       readiness: { ready: true, checks: [{ name: "store", ok: true, message: "writable" }] },
       failure: undefined,
       ...state,
@@ -79,6 +82,16 @@ export class FakeControlPlane implements ControlPlane {
   listNodes = async () => this.state.nodes;
   listGateways = async () => this.state.gateways;
   readiness = async () => this.state.readiness;
+  checkStore = async () => this.state.store;
+  recoverStore: ControlPlane["recoverStore"] = async (command) => {
+    this.#record("recoverStore", command);
+    const { era, pools } = this.state.store;
+    return {
+      era: era + 1,
+      recovered: { at: NOON, from: era, why: command.why, by: command.by },
+      pools: pools.map((pool) => ({ ...pool, rewound: null })),
+    };
+  };
 
   async plan(pool: string) {
     if ((await this.findPool(pool)) === undefined) throw new RelevoError("pool_not_found", `There is no pool ${pool}.`, { found: pool });

@@ -1,0 +1,54 @@
+/** The objects of one instance: found by record and by the mark of its create step, deleted by UID. */
+import { isNotFound, type KubeApi, type KubeObject } from "../../kube/api.ts";
+import { RelevoError } from "../../kernel/errors.ts";
+import type { OwnedObject } from "../../model/instance.ts";
+import { ANNOTATIONS, LABELS } from "../../model/marks.ts";
+import { isAttemptOf } from "../step-id.ts";
+import { listAll } from "./list-all.ts";
+import { annotationOf, blueprintTypes, findOwned, ownedObjectOf, refOfOwned } from "./objects.ts";
+
+export interface MadeFor {
+  readonly instance: string;
+  readonly namespace: string;
+  readonly objects: readonly OwnedObject[];
+  /** The create step, without its attempt. */
+  readonly createdBy: string;
+}
+
+/** What can still be read, by UID, each object once. */
+export async function remaining(payload: MadeFor, kube: KubeApi): Promise<readonly KubeObjectOfOurs[]> {
+  const found = new Map<string, KubeObjectOfOurs>();
+  for (const object of payload.objects) {
+    const seen = await findOwned(kube, object);
+    if (seen !== undefined) found.set(object.uid, { object, seen });
+  }
+  const labelSelector = `${LABELS.instance}=${payload.instance}`;
+  for (const type of blueprintTypes) {
+    for (const seen of await listAll(kube, type, { namespace: payload.namespace, labelSelector })) {
+      if (!isAttemptOf(payload.createdBy, annotationOf(seen, ANNOTATIONS.step))) continue;
+      found.set(seen.metadata.uid, { object: ownedObjectOf(seen, type), seen });
+    }
+  }
+  return [...found.values()];
+}
+
+export interface KubeObjectOfOurs {
+  readonly object: OwnedObject;
+  readonly seen: KubeObject;
+}
+
+export async function deleteExactly({ object, seen }: KubeObjectOfOurs, kube: KubeApi): Promise<void> {
+  if (seen.metadata.deletionTimestamp !== undefined) return; // its finalizers take their time
+  try {
+    await kube.delete(refOfOwned(object), { preconditions: { uid: object.uid }, propagationPolicy: "Background" });
+  } catch (error) {
+    if (!isNotFound(error)) throw error; // somebody else was quicker
+  }
+}
+
+export function stillThere(instance: string, left: readonly KubeObjectOfOurs[]): RelevoError {
+  return new RelevoError("objects_remain", `Objects of ${instance} are deleted and not yet gone.`, {
+    class: "retryable",
+    found: left.map(({ object }) => `${object.kind} ${object.name}`),
+  });
+}

@@ -1,0 +1,37 @@
+/** Objects that carry a pool's label and the mark of a create step, of instances that the store does not know. */
+import type { KubeWorkload } from "../kube/types.ts";
+import { ANNOTATIONS, LABELS } from "../model/marks.ts";
+import type { OwnedObject } from "../model/instance.ts";
+import type { Stranger } from "../plan/snapshot.ts";
+import type { World } from "./world.ts";
+
+export interface StrangersInput {
+  readonly world: Pick<World, "deployments" | "statefulSets">;
+  readonly namespace: string;
+  /** Of the pool, without its namespace. */
+  readonly name: string;
+  readonly known: ReadonlySet<string>;
+}
+
+export function strangersOf({ world, namespace, name, known }: StrangersInput): readonly Stranger[] {
+  const found = new Map<string, { objects: OwnedObject[]; createdAt: number }>();
+  const look = (kind: string, workloads: readonly KubeWorkload[]): void => {
+    for (const { metadata } of workloads) {
+      const instance = metadata.labels[LABELS.instance];
+      if (metadata.namespace !== namespace || metadata.labels[LABELS.pool] !== name) continue;
+      if (instance === undefined || known.has(instance) || !isMadeFor(instance, metadata.annotations[ANNOTATIONS.step])) continue;
+      const stranger = found.get(instance) ?? { objects: [], createdAt: metadata.creationTimestamp };
+      stranger.objects.push({ apiVersion: "apps/v1", kind, namespace, name: metadata.name, uid: metadata.uid });
+      stranger.createdAt = Math.max(stranger.createdAt, metadata.creationTimestamp);
+      found.set(instance, stranger);
+    }
+  };
+  look("Deployment", world.deployments.list());
+  look("StatefulSet", world.statefulSets.list());
+  return [...found].map(([instance, { objects, createdAt }]) => ({ instance, objects, createdAt }));
+}
+
+/** Labels are copied easily; the mark names the step of this very instance. */
+function isMadeFor(instance: string, step: string | undefined): boolean {
+  return step?.replace(/#\d+$/, "") === `create/${instance}`;
+}
