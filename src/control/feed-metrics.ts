@@ -2,6 +2,7 @@
 import type { Metrics } from "../server/metrics.ts";
 import type { Instant } from "../kernel/clock.ts";
 import type { Phase } from "../model/phase.ts";
+import type { EvacuationPlan, Evacuee } from "../plan/evacuation/types.ts";
 import type { Change } from "../store/port.ts";
 import type { Pass } from "./pass.ts";
 import type { Journal } from "./journal.ts";
@@ -36,6 +37,19 @@ function feed(metrics: Metrics, pool: string, change: Change, journal: Journal):
     default:
       change satisfies never;
   }
+}
+
+/** `begun` are those whose turn this schedule is: each is counted once. */
+export function feedEvacuation(metrics: Metrics, { grants, prediction }: EvacuationPlan, begun: readonly Evacuee[]): void {
+  const poolOf = new Map(begun.map(({ id, pool }) => [id, pool]));
+  const counts = { go: 0, wait: 0, unsavable: 0 };
+  for (const grant of grants) {
+    counts[grant.kind] += 1;
+    const pool = poolOf.get(grant.evacuee);
+    const place = grant.kind === "unsavable" ? grant.late : grant;
+    if (pool !== undefined && place !== null) metrics.countEvacuation(pool, grant.kind === "unsavable", place.breach);
+  }
+  metrics.setEvacuation(counts, prediction);
 }
 
 export function feedPass(metrics: Metrics, { snapshot, at }: Pass, now: Instant): void {

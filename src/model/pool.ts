@@ -94,6 +94,8 @@ export const poolSpecSchema = z
         slowStart: duration.prefault("1s"),
         concurrency: z.int().min(1).max(100_000).default(256),
         healthEvery: someTime.prefault("1s"),
+        /** A replacement farther from its clients than this is taken only when nothing nearer has room, and counted (S5). */
+        latencyLimit: duration.prefault("100ms"),
       })
       .prefault({}),
     disruption: z

@@ -15,6 +15,7 @@ import { capacityLimit } from "../model/pool.ts";
 import type { Budget } from "./budget.ts";
 import { candidateGate } from "./candidates.ts";
 import type { Draft } from "./draft.ts";
+import { sayUnsavable, turnOf } from "./evacuation/turn.ts";
 import { standbyFor } from "./standby.ts";
 import type { InstanceSnapshot, NodeSnapshot, PoolSnapshot } from "./snapshot.ts";
 import {
@@ -97,7 +98,10 @@ function requestReplacement(pool: PoolSnapshot, instance: InstanceSnapshot, budg
   const gate = candidateGate(pool, idOf(instance), now);
   if (!gate.open) return draft.hold(idOf(instance), gate.reason, gate.until);
   if (isVoluntary && !budget.hasSurge()) return draft.hold(idOf(instance), reason("surge_used", { surge: pool.spec.disruption.surge }));
-  if (standbyFor(pool, instance, draft)) {
+  const turn = turnOf(pool, idOf(instance), now);
+  if (!turn.mayGo) return draft.hold(idOf(instance), turn.reason, turn.until ?? undefined);
+  sayUnsavable(pool, idOf(instance), draft);
+  if (turn.standby && standbyFor(pool, instance, draft)) {
     if (isVoluntary) budget.takeSurge();
     return budget.takeShortage();
   }

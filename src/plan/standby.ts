@@ -99,7 +99,7 @@ export function planStandby(pool: PoolSnapshot, budget: Budget, now: Instant, dr
 
 /** A pool that is being drained away keeps none. */
 function standbyWanted(pool: PoolSnapshot): number {
-  return pool.deleting && pool.spec.deletion === "drain" ? 0 : pool.spec.standby.count;
+  return pool.deleting && pool.spec.deletion === "drain" ? 0 : Math.max(0, pool.spec.standby.count - pool.makesRoom);
 }
 
 /** The least useful first: of a former blueprint, not yet warm, the youngest. */

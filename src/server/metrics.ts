@@ -50,6 +50,10 @@ export function createMetrics(registry: Registry = new Registry()) {
   const assumedSeals = counter("relevo_assumed_seals_total", "Seals outside the zero-loss claim.", ["pool"]);
   const replacements = counter("relevo_serving_started_total", "Instances that began to serve.", ["pool"]);
   const candidateFailures = counter("relevo_candidate_failures_total", "Candidates that failed before they served.", ["pool", "failure"]);
+  const evacuees = gauge("relevo_evacuees", "Instances that must be replaced, by what the newest schedule says of them.", ["turn"]);
+  const predicted = gauge("relevo_evacuation_predicted", "Of them: how many will serve in time, as the newest schedule says.", ["within"]);
+  const evacuations = counter("relevo_evacuations_total", "Replacements that the schedule began.", ["pool", "in_time"]);
+  const breaches = counter("relevo_latency_breaches_total", "Replacements farther away than the pool's latency limit.", ["pool"]);
   const notices = counter("relevo_notices_total", "Notices received.", ["source", "outcome"]);
   const apiRequests = counter("relevo_api_requests_total", "Requests of this API.", ["method", "route", "status"]);
   const passSeconds = new Histogram({
@@ -106,6 +110,18 @@ export function createMetrics(registry: Registry = new Registry()) {
       lostInstances.inc({ pool, loss });
       lostObligations.inc({ pool, loss }, obligations);
       if (isAssumed) assumedSeals.inc({ pool });
+    },
+    setEvacuation(
+      turns: Readonly<Record<"go" | "wait" | "unsavable", number>>,
+      prediction: { readonly within: number; readonly beforeDeadline: number },
+    ): void {
+      for (const [turn, count] of Object.entries(turns)) evacuees.set({ turn }, count);
+      predicted.set({ within: "90s" }, prediction.within);
+      predicted.set({ within: "deadline" }, prediction.beforeDeadline);
+    },
+    countEvacuation(pool: string, isLate: boolean, isBreach: boolean): void {
+      evacuations.inc({ pool, in_time: isLate ? "no" : "yes" });
+      if (isBreach) breaches.inc({ pool });
     },
     countReplacement: (pool: string): void => replacements.inc({ pool }),
     countCandidateFailure: (pool: string, failure: string): void => candidateFailures.inc({ pool, failure }),

@@ -30,6 +30,9 @@ export interface AbsorptionConfig {
   /** Where learning begins. */
   readonly perSecond: number;
   readonly burst: number;
+  /** It is never learned down to less: what hangs for other reasons must not stop a small fleet. */
+  readonly leastPerSecond?: number;
+  readonly leastBurst?: number;
 }
 
 /** What was learned, as data: it can be kept and taken up again. */
@@ -41,6 +44,8 @@ export interface LearnedAbsorption {
 export class AbsorptionBucket {
   readonly site: string;
   readonly #configuredBurst: number;
+  readonly #leastPerSecond: number;
+  readonly #leastBurst: number;
   #perSecond: number;
   #tokens: number;
   #at: Instant;
@@ -54,7 +59,9 @@ export class AbsorptionBucket {
   constructor(config: AbsorptionConfig, now: Instant, learned?: LearnedAbsorption) {
     this.site = config.site;
     this.#configuredBurst = Math.max(1, config.burst);
-    this.#perSecond = clamp(learned?.perSecond ?? config.perSecond);
+    this.#leastPerSecond = config.leastPerSecond ?? MIN_PER_SECOND;
+    this.#leastBurst = config.leastBurst ?? 1;
+    this.#perSecond = this.#clamp(learned?.perSecond ?? config.perSecond);
     this.#bestMs = learned?.bestMs ?? null;
     this.#at = now;
     this.#windowFrom = now;
@@ -102,7 +109,7 @@ export class AbsorptionBucket {
   }
 
   #burst(): number {
-    return Math.max(1, Math.min(this.#configuredBurst, this.#perSecond * BURST_SECONDS));
+    return Math.max(1, this.#leastBurst, Math.min(this.#configuredBurst, this.#perSecond * BURST_SECONDS));
   }
 
   /** A clock that was set back gives no tokens and takes none. */
@@ -128,15 +135,19 @@ export class AbsorptionBucket {
     const meanMs = this.#served > 0 ? this.#sumMs / this.#served : null;
     const seen = (this.#served / WINDOW_MS) * 1_000;
     if (ends >= LEAST_ENDS && this.#isOverrun(ends, meanMs)) {
-      this.#perSecond = clamp(Math.max(this.#perSecond / 2, Math.min(this.#perSecond, 0.9 * seen)));
+      this.#perSecond = this.#clamp(Math.max(this.#perSecond / 2, Math.min(this.#perSecond, 0.9 * seen)));
     } else if (this.#isShort && this.#failed <= ends * OVERRUN_FAILED_SHARE && seen >= LEAST_USED_SHARE * this.#perSecond) {
-      this.#perSecond = clamp(this.#perSecond * 1.25);
+      this.#perSecond = this.#clamp(this.#perSecond * 1.25);
     }
     if (meanMs !== null) this.#bestMs = this.#bestMs === null ? meanMs : Math.min(meanMs, this.#bestMs + 0.01 * (meanMs - this.#bestMs));
     this.#served = 0;
     this.#failed = 0;
     this.#sumMs = 0;
     this.#isShort = false;
+  }
+
+  #clamp(perSecond: number): number {
+    return Math.min(MAX_PER_SECOND, Math.max(this.#leastPerSecond, perSecond));
   }
 
   #isOverrun(ends: number, meanMs: number | null): boolean {
@@ -147,7 +158,3 @@ export class AbsorptionBucket {
 
 /** Tokens are sums of fractions. */
 const EPSILON = 1e-9;
-
-function clamp(perSecond: number): number {
-  return Math.min(MAX_PER_SECOND, Math.max(MIN_PER_SECOND, perSecond));
-}

@@ -1,0 +1,241 @@
+import { describe, expect, test } from "vitest";
+import { at, instance, NOON, node, poolOf, serving } from "../../test/builders/pool.ts";
+import type { CapacityView } from "../observe/capacity.ts";
+import { planEvacuation } from "../plan/evacuation/schedule.ts";
+import type { EvacuationInput, Grant } from "../plan/evacuation/types.ts";
+import { ANYWHERE } from "../model/placement.ts";
+import type { InstanceSnapshot, PoolSnapshot } from "../plan/snapshot.ts";
+import { EvacuationDesk, type EvacuationDeskOptions, FIRST_ABSORPTION } from "./evacuation-desk.ts";
+import { MOST_UNPLACED } from "./evacuation-supply.ts";
+
+const capacity = (limit: number | null = null, machines = 0): CapacityView => ({
+  at: NOON,
+  spots: [],
+  placement: ANYWHERE,
+  quotas: limit === null ? [] : [{ nodePool: "default", limit, machines, spots: [] }],
+  readyInMs: 30_000,
+});
+
+interface Seen {
+  readonly desk: EvacuationDesk;
+  readonly turns: string[];
+  readonly inputs: EvacuationInput[];
+  readonly said: string[];
+}
+
+function aDesk(options: Partial<EvacuationDeskOptions> = {}): Seen {
+  const turns: string[] = [];
+  const inputs: EvacuationInput[] = [];
+  const said: string[] = [];
+  const desk = new EvacuationDesk({
+    capacity: () => capacity(),
+    onTurn: (pool) => turns.push(pool),
+    log: (level, message) => said.push(`${level} ${message}`),
+    policy: (input) => {
+      inputs.push(input);
+      return planEvacuation(input);
+    },
+    ...options,
+  });
+  return { desk, turns, inputs, said };
+}
+
+const named = (id: string, ordinal: number, given: Parameters<typeof serving>[0] = {}): InstanceSnapshot =>
+  serving({ id, record: { ordinal, ...given.record }, ...given, on: given.on ?? [node(`n-${id}`)] });
+
+const noticed = (id: string, ordinal: number, deadline = at("12:02:00")): InstanceSnapshot =>
+  named(id, ordinal, { evidence: ["spot_interruption"], deadline, record: { ordinal } });
+
+const warm = (id: string): InstanceSnapshot =>
+  instance("standby", { id, on: [node(`n-${id}`)], record: { purpose: "standby", ordinal: -1 } });
+
+const successor = (of: string, ordinal: number, phase: "pending" | "preparing" | "admitted" | "serving", since = NOON): InstanceSnapshot =>
+  instance(phase, {
+    id: `${of}-next`,
+    on: phase === "pending" ? [] : [node(`n-${of}-next`)],
+    record: { replaces: of, purpose: "replace", ordinal, phaseSince: since },
+  });
+
+const pool = (
+  name: string,
+  instances: readonly InstanceSnapshot[],
+  spec: Record<string, unknown> = {},
+  desired = instances.length,
+): PoolSnapshot => poolOf({ desired, max: 2_000, spec }, instances, { pool: `default/${name}`, name });
+
+const kinds = (grants: ReadonlyMap<string, Grant>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [...grants].map(([id, grant]) => [id, grant.kind === "wait" ? "wait" : grant.kind === "go" ? grant.supply : grant.why]),
+  );
+
+describe("whom the desk names", () => {
+  test("nobody while nothing goes: no schedule is made", () => {
+    const { desk, inputs } = aDesk();
+    expect(desk.look(pool("a", [named("a", 0), named("b", 1, { evidence: ["node_drifted"] })]), NOON)).toEqual({
+      evacuation: new Map(),
+      makesRoom: 0,
+    });
+    expect(inputs).toEqual([]);
+  });
+
+  test("those whose capacity goes at a known time or went, once each, until a successor is there", () => {
+    const { desk, inputs } = aDesk();
+    const lost = instance("draining", { id: "l", evidence: ["process_unreachable"], record: { ordinal: 2, drainLoss: "forced" } });
+    const replaced = noticed("r", 3);
+    const { evacuation } = desk.look(
+      pool("a", [noticed("n", 1), lost, replaced, successor("r", 3, "preparing"), named("s", 0)], {}, 4),
+      NOON,
+    );
+    expect(kinds(evacuation)).toEqual({ n: "on_demand/local", l: "on_demand/local" });
+    expect(inputs[0]?.evacuees).toEqual([
+      expect.objectContaining({ id: "l", deadline: null, priority: "standard", latencyLimitMs: 100 }),
+      expect.objectContaining({ id: "n", deadline: at("12:02:00"), noticedAt: NOON - 5_000 }),
+    ]);
+  });
+
+  test("no more of them than the pool is short of", () => {
+    const { desk } = aDesk();
+    expect(desk.look(pool("a", [noticed("a", 0), noticed("b", 1), named("c", 2)], {}, 2), NOON).evacuation.size).toBe(1);
+  });
+
+  test("a small pool never waits, whatever was learned: at least ten go at once", () => {
+    const { desk } = aDesk();
+    const many = Array.from({ length: 10 }, (_, index) => noticed(`i-${index}`, index, at("12:30:00")));
+    for (let round = 0; round < 30; round += 1) {
+      const now = NOON + round * 10_000;
+      const admitted = Array.from({ length: 4 }, (_, index) => successor(`x-${round}-${index}`, index, "admitted", now));
+      const served = Array.from({ length: 4 }, (_, index) => successor(`x-${round}-${index}`, index, "serving", now + 100 * 2 ** round));
+      desk.look(pool("b", admitted), now);
+      desk.look(pool("b", served), now + 1);
+    }
+    const { evacuation } = desk.look(pool("a", many), NOON + 600_000);
+    expect(new Set(Object.values(kinds(evacuation)))).toEqual(new Set(["on_demand/local"]));
+  });
+});
+
+describe("places over all pools (I12, I13)", () => {
+  test("the critical come first where machines are scarce, whichever pool was looked at first", () => {
+    const { desk, turns } = aDesk({ capacity: () => capacity(10, 8) });
+    const batch = Array.from({ length: 12 }, (_, index) => noticed(`b-${String(index).padStart(2, "0")}`, index));
+    const critical = Array.from({ length: 3 }, (_, index) => noticed(`c-${index}`, index));
+    desk.look(pool("z", critical, { priority: "critical" }), NOON);
+    const { evacuation } = desk.look(pool("a", batch, { priority: "batch" }), NOON);
+    const went = [...evacuation.values()].filter(({ kind }) => kind === "go").length;
+    expect(went).toBe(2 + MOST_UNPLACED - 3);
+    expect(kinds(evacuation)["b-11"]).toBe("quota");
+    expect(kinds(desk.adviceFor("default/z", NOON).evacuation)).toEqual({
+      "c-0": "on_demand/local",
+      "c-1": "on_demand/local",
+      "c-2": "on_demand/local",
+    });
+    expect(turns).toEqual([]);
+  });
+
+  test("warm standby is promised once: two evacuees on one standby, the second is made anew", () => {
+    const { desk } = aDesk();
+    const { evacuation } = desk.look(pool("a", [noticed("a", 0), noticed("b", 1), warm("w")], { standby: { count: 1 } }, 2), NOON);
+    expect(kinds(evacuation)).toEqual({ a: "standby/default/a", b: "on_demand/local" });
+  });
+
+  test("a promise holds while it is not used, ends after its time, and ends when it is used", () => {
+    const { desk, inputs } = aDesk({ capacity: () => capacity(1, 1) });
+    const instances = [noticed("a", 0, at("12:10:00")), noticed("b", 1, at("12:10:00"))];
+    desk.look(pool("a", instances), NOON);
+    desk.look(pool("b", [noticed("c", 0, at("12:10:00"))]), NOON + 1_000);
+    expect(inputs.at(-1)?.reservations.map(({ evacuee, until }) => [evacuee, until - NOON])).toEqual([
+      ["a", 15_000],
+      ["b", 15_000],
+    ]);
+    desk.look(pool("a", [...instances, successor("a", 0, "pending")], {}, 2), NOON + 2_000);
+    expect(inputs.at(-1)?.reservations.map(({ evacuee }) => evacuee)).toEqual(["b", "c"]);
+    desk.look(pool("a", [...instances, successor("a", 0, "pending")], {}, 2), NOON + 15_500);
+    expect(inputs.at(-1)?.reservations.map(({ evacuee }) => evacuee)).toEqual(["c"]);
+  });
+
+  test("where no machine may be made a critical one takes the room of a batch standby, which that pool gives up until it is used", () => {
+    const { desk, turns } = aDesk({ capacity: () => capacity(4, 4) });
+    const unplaced = Array.from({ length: MOST_UNPLACED }, (_, index) => successor(`u-${index}`, index, "pending"));
+    desk.look(pool("reports", [named("r", 0), warm("w1"), warm("w2"), ...unplaced], { priority: "batch", standby: { count: 2 } }, 1), NOON);
+    const { evacuation } = desk.look(pool("orders", [noticed("c", 0)], { priority: "critical" }), NOON);
+    expect([...evacuation.values()]).toEqual([
+      {
+        kind: "go",
+        evacuee: "c",
+        supply: "standby/default/reports",
+        servingAt: NOON + 31_000,
+        breach: false,
+        preempts: "batch",
+        reservedUntil: NOON + 15_000,
+      },
+    ]);
+    expect(turns).toEqual(["default/reports"]);
+    expect(desk.adviceFor("default/reports", NOON + 1_000).makesRoom).toBe(1);
+    desk.look(pool("orders", [noticed("c", 0), successor("c", 0, "pending")], { priority: "critical" }, 1), NOON + 1_000);
+    expect(desk.adviceFor("default/reports", NOON + 2_000).makesRoom).toBe(1);
+    desk.look(pool("orders", [noticed("c", 0), successor("c", 0, "preparing")], { priority: "critical" }, 1), NOON + 9_000);
+    expect(desk.adviceFor("default/reports", NOON + 9_000).makesRoom).toBe(0);
+  });
+});
+
+describe("what a look costs and what it learns", () => {
+  test("no schedule is made when nothing has changed, and among thousands at most so often", () => {
+    const { desk, inputs } = aDesk();
+    const slow = Array.from({ length: 1_000 }, (_, index) => noticed(`i-${String(index).padStart(4, "0")}`, index, at("12:30:00")));
+    desk.look(pool("a", slow), NOON);
+    for (let index = 0; index < 20; index += 1) desk.look(pool("a", slow), NOON + index);
+    expect(inputs.length).toBe(1);
+    const { evacuation } = desk.look(pool("b", [noticed("late", 0)]), NOON + 20);
+    expect(inputs.length).toBe(1);
+    expect(evacuation.get("late")).toEqual(expect.objectContaining({ kind: "wait", startAt: NOON + 51 }));
+    desk.look(pool("b", [noticed("late", 0)]), NOON + 51);
+    expect(inputs.length).toBe(2);
+  });
+
+  test("a burst goes at once and the rest is paced; the pool that waits knows until when", () => {
+    const { desk } = aDesk();
+    const many = Array.from({ length: 300 }, (_, index) => noticed(`i-${String(index).padStart(3, "0")}`, index, at("12:30:00")));
+    const { evacuation } = desk.look(pool("a", many), NOON);
+    const waits = [...evacuation.values()].flatMap((grant) => (grant.kind === "wait" ? [grant.startAt - NOON] : []));
+    expect(evacuation.size - waits.length).toBe(FIRST_ABSORPTION.burst);
+    expect(waits[0]).toBe(1_000 / FIRST_ABSORPTION.perSecond);
+  });
+
+  test("absorption is learned from admitted to serving, over passes", () => {
+    const { desk } = aDesk();
+    desk.look(pool("a", [noticed("n", 0)]), NOON);
+    expect(desk.learned()).toEqual({ perSecond: FIRST_ABSORPTION.perSecond, bestMs: null });
+    const some = (phase: "admitted" | "serving", since: number) =>
+      Array.from({ length: 5 }, (_, index) => successor(`o-${index}`, index, phase, since));
+    desk.look(pool("a", some("admitted", NOON)), NOON + 10);
+    desk.look(pool("a", some("serving", NOON + 700)), NOON + 800);
+    desk.look(pool("a", [noticed("n", 0)]), NOON + 20_000);
+    expect(desk.learned()?.bestMs).toBe(700);
+  });
+});
+
+describe("what goes wrong in it blocks nobody (D12)", () => {
+  test("an error leaves every pool to itself and is said once a minute; when it is over the schedule is there again", () => {
+    let isBroken = true;
+    const { desk, said } = aDesk({
+      policy: (input) => {
+        if (isBroken) throw new Error("broken");
+        return planEvacuation(input);
+      },
+    });
+    const seen = pool("a", [noticed("a", 0)]);
+    expect(desk.look(seen, NOON)).toEqual({ evacuation: new Map(), makesRoom: 0 });
+    expect(desk.look(seen, NOON + 5_000)).toEqual({ evacuation: new Map(), makesRoom: 0 });
+    expect(said).toEqual(["error no evacuation schedule could be made: each pool goes by itself"]);
+    isBroken = false;
+    expect(kinds(desk.look(seen, NOON + 10_000).evacuation)).toEqual({ a: "on_demand/local" });
+  });
+
+  test("a pool that is gone leaves nothing behind", () => {
+    const { desk } = aDesk();
+    desk.look(pool("a", [noticed("a", 0)]), NOON);
+    desk.forget("default/a");
+    expect(desk.adviceFor("default/a", NOON)).toEqual({ evacuation: new Map(), makesRoom: 0 });
+    desk.look(pool("b", [named("b", 0)]), NOON + 1);
+    expect(desk.prediction()).toBeUndefined();
+  });
+});

@@ -1,0 +1,77 @@
+/** What could take over, as the schedule sees it: the warm standby of each pool, and machines that may still be made. Pure. */
+import type { Priority } from "../model/membership.ts";
+import { isCandidate } from "../model/phase.ts";
+import type { CapacityView } from "../observe/capacity.ts";
+import { SITE } from "../observe/spots.ts";
+import { standbySupplyId } from "../plan/evacuation/turn.ts";
+import type { Absorption, Supply } from "../plan/evacuation/types.ts";
+import type { PoolSnapshot } from "../plan/snapshot.ts";
+import { isWarm } from "../plan/standby.ts";
+
+export const ON_DEMAND = `on_demand/${SITE}`;
+/**
+ * Beyond what NodePools let be made, running machines may have room that nobody tells of: so many candidates may look for it at once. One that has found
+ * its place lets the next one look.
+ */
+export const MOST_UNPLACED = 10;
+/** Nobody says that there is an end. */
+const BOUNDLESS = 1_000_000;
+
+/** What of a pool counts for the schedules of all pools. */
+export interface PoolSupply {
+  readonly pool: string;
+  readonly priority: Priority;
+  readonly warm: number;
+  /** Candidates that have no machine yet. */
+  readonly unplaced: number;
+}
+
+export function poolSupplyOf(pool: PoolSnapshot): PoolSupply {
+  return {
+    pool: pool.pool,
+    priority: pool.spec.priority,
+    warm: pool.instances.filter((instance) => isWarm(pool, instance)).length,
+    unplaced: pool.instances.filter(({ record, pods }) => isCandidate(record.phase) && pods.every(({ node }) => node === null)).length,
+  };
+}
+
+/** `reserved` tells how many of a supply are promised and not used yet. */
+export function suppliesOf(
+  pools: readonly PoolSupply[],
+  capacity: CapacityView,
+  absorption: Absorption,
+  reserved: (supply: string) => number,
+): readonly Supply[] {
+  // One site is all there is: its distance is the same for every place.
+  const here = { site: SITE, provider: "local", zone: "", instanceType: "", latencyMs: 0, heat: 0, passing: true, absorption };
+  const standby = pools
+    .filter(({ warm }) => warm > 0)
+    .map(({ pool, priority, warm }): Supply => {
+      const id = standbySupplyId(pool);
+      const free = Math.max(0, warm - reserved(id));
+      const preemptible = priority === "batch" ? { priority, count: free, readyInMs: capacity.readyInMs } : null;
+      return { ...here, id, kind: "standby", pool, free, readyInMs: 0, preemptible };
+    });
+  const unplaced = pools.reduce((sum, each) => sum + each.unplaced, 0);
+  const free = Math.max(0, machinesLeft(capacity) + Math.max(0, MOST_UNPLACED - unplaced) - reserved(ON_DEMAND));
+  return [
+    ...standby,
+    { ...here, id: ON_DEMAND, kind: "on_demand", pool: null, free, boundBy: "quota", readyInMs: capacity.readyInMs, preemptible: null },
+  ];
+}
+
+function machinesLeft({ quotas }: CapacityView): number {
+  if (quotas.length === 0 || quotas.some(({ limit }) => limit === null)) return BOUNDLESS;
+  return quotas.reduce((sum, { limit, machines }) => sum + Math.max(0, (limit ?? 0) - machines), 0);
+}
+
+/** The pool whose standby a supply is; null when it is none. */
+export function standbyPoolOf(supply: string): string | null {
+  const prefix = standbySupplyId("");
+  return supply.startsWith(prefix) ? supply.slice(prefix.length) : null;
+}
+
+/** For comparisons: whether anything that a schedule is made from is different. */
+export function isSameSupply(a: PoolSupply | undefined, b: PoolSupply): boolean {
+  return a !== undefined && a.priority === b.priority && a.warm === b.warm && a.unplaced === b.unplaced;
+}
