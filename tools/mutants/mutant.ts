@@ -22,6 +22,11 @@ export interface Mutant {
 /** `seeds`: seeds of the standard mix with these kinds of faults; all when absent. */
 export type Stage = { readonly kind: "seeds"; readonly faults?: readonly FaultKind[]; readonly faultsForMs?: number };
 
+/** Seeds with these kinds of faults; all kinds when none is named. */
+export function seeds(...faults: FaultKind[]): Stage {
+  return faults.length === 0 ? { kind: "seeds" } : { kind: "seeds", faults };
+}
+
 const ROOT = join(import.meta.dirname, "..", "..");
 
 /** The file's text with the fault. Throws `mutant_does_not_apply`: a mutant that changes nothing would pass as one that nobody notices. */

@@ -1,0 +1,61 @@
+/** Faults of the gateway. */
+import { type Mutant, seeds } from "../mutant.ts";
+
+export const GATEWAY: readonly Mutant[] = [
+  {
+    name: "traffic-before-a-check",
+    rule: "I11: traffic implies a passed health check",
+    file: "src/gateway/balancer.ts",
+    find: 'member.health === "passing"',
+    replace: 'member.health !== "failing"',
+    shownBy: seeds("node_drift"),
+  },
+  {
+    name: "traffic-to-the-draining",
+    rule: "I16: a drain ends once its work is done",
+    file: "src/gateway/balancer.ts",
+    find: 'member.state === "serving" &&',
+    replace: 'member.state !== "sealed" &&',
+    shownBy: seeds("node_drift"),
+  },
+  {
+    name: "an-end-is-not-counted",
+    rule: "I14: accepted = completed + in flight + queued + rejected + cut",
+    file: "src/gateway/ledger.ts",
+    find: "    counts[outcome] += 1;",
+    replace: '    counts[outcome] += code === "connection_reset" ? 0 : 1;',
+    shownBy: seeds("process_crash"),
+  },
+  {
+    name: "sessions-are-not-counted",
+    rule: "D5: a confirmed seal implies that no gateway replica holds anything",
+    file: "src/gateway/ledger.ts",
+    find: "    member.load.sessions += 1;",
+    replace: "    member.load.sessions = Math.max(1, member.load.sessions);",
+    shownBy: seeds("node_drift"),
+  },
+  {
+    name: "a-waiting-request-is-lost",
+    rule: "I14: accepted = completed + in flight + queued + rejected + cut",
+    file: "src/gateway/ledger.ts",
+    find: "    obligation.ledger.counts.inFlight -= 1;\n    obligation.ledger.counts.queued += 1;",
+    replace: "    obligation.ledger.counts.inFlight -= 1;",
+    shownBy: seeds("node_death"),
+  },
+  {
+    name: "an-older-membership-is-applied",
+    rule: "a generation never goes backwards",
+    file: "src/gateway/membership.ts",
+    find: "    if (applied !== undefined && order < 0) {",
+    replace: "    if (applied !== undefined && order < -99) {",
+    shownBy: seeds(),
+  },
+  {
+    name: "an-equal-membership-is-refused",
+    rule: "I16: an epoch is compared with < where the same is fine",
+    file: "src/gateway/membership.ts",
+    find: "    if (applied !== undefined && order < 0) {",
+    replace: "    if (applied !== undefined && order <= 0) {",
+    shownBy: seeds(),
+  },
+];
