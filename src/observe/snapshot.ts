@@ -3,9 +3,9 @@
  * the read models; it interprets and never decides.
  */
 import type { Instant } from "../kernel/clock.ts";
-import { compareEpochs } from "../kernel/epoch.ts";
 import type { KubePod } from "../kube/types.ts";
 import type { GatewayReport, MemberReport } from "../model/membership.ts";
+import type { Evidence } from "../model/evidence.ts";
 import type { Incarnation, InstanceRecord } from "../model/instance.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import type { Placement } from "../model/placement.ts";
@@ -25,6 +25,7 @@ import type {
 import type { PoolRows } from "../store/port.ts";
 import { ownerOf } from "./owners.ts";
 import { strangersOf } from "./strangers.ts";
+import { Reports } from "./reports.ts";
 import type { World } from "./world.ts";
 
 /** A gateway replica that is registered, as it is known now. */
@@ -67,9 +68,30 @@ export interface SnapshotInput {
 const NO_GRANTS: PoolSnapshot["evacuation"] = new Map();
 const NO_LEASE: LeaseState = { state: "none" };
 
+/** With what is looked up for each instance, by instance. */
+interface Look extends SnapshotInput {
+  readonly reports: Reports;
+  readonly evidenceOf: ReadonlyMap<string, readonly Evidence[]>;
+}
+
+function byInstance(evidence: readonly Evidence[]): ReadonlyMap<string, readonly Evidence[]> {
+  const found = new Map<string, Evidence[]>();
+  for (const each of evidence) {
+    const known = found.get(each.instance);
+    if (known === undefined) found.set(each.instance, [each]);
+    else known.push(each);
+  }
+  return found;
+}
+
 export function snapshotPool(input: SnapshotInput): PoolSnapshot {
   const { document, rows } = input;
-  const instances = rows.instances.map((record) => viewInstance(input, record));
+  const look: Look = {
+    ...input,
+    reports: new Reports(input.gateways.filter(({ silent }) => !silent).map(({ report }) => report)),
+    evidenceOf: byInstance(rows.evidence),
+  };
+  const instances = rows.instances.map((record) => viewInstance(look, record));
   return {
     pool: poolKey(document.metadata.namespace, document.metadata.name),
     namespace: document.metadata.namespace,
@@ -136,8 +158,8 @@ function inventoryOf(world: World, instances: readonly InstanceSnapshot[]): Inve
   return { state: "complete" };
 }
 
-function viewInstance(input: SnapshotInput, record: InstanceRecord): InstanceSnapshot {
-  const { world, rows, document } = input;
+function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
+  const { world, evidenceOf, document } = input;
   const owned = world.pods.byIndex("instance", record.id).filter((pod) => pod.metadata.namespace === document.metadata.namespace);
   const pods = owned.map((pod) => viewPod(input, record, pod));
   const health = input.health(record.id, record.incarnation.number);
@@ -145,7 +167,7 @@ function viewInstance(input: SnapshotInput, record: InstanceRecord): InstanceSna
   const newIncarnation = renewalOf(input, record, leads, health);
   return {
     record,
-    evidence: rows.evidence.filter((evidence) => evidence.instance === record.id),
+    evidence: evidenceOf.get(record.id) ?? [],
     pods,
     podsWanted: podsWanted(record, world),
     newIncarnation,
@@ -153,7 +175,7 @@ function viewInstance(input: SnapshotInput, record: InstanceRecord): InstanceSna
     witnessed: reportsOf(input, record).some((report) => report?.health === "failing"),
     lease: leaseOf(input, record),
     lost: lossOf(input, record, leads, health, newIncarnation),
-    obligations: obligationsOf(input, record),
+    obligations: input.reports.obligationsOf(record.id, record.incarnation.number),
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
     appliedEverywhere:
       record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passesEverywhere(input, record),
@@ -248,7 +270,7 @@ function byLiveliness(a: KubePod, b: KubePod): number {
 }
 
 function lossOf(
-  input: SnapshotInput,
+  input: Look,
   record: InstanceRecord,
   leads: readonly KubePod[],
   health: HealthState,
@@ -276,39 +298,16 @@ function isWellFormed({ nodes, pods }: World, { nodeName, podName }: Incarnation
   return !nodes.problems().some(({ name }) => name === nodeName) && !pods.problems().some(({ name }) => name === podName);
 }
 
-function reportsOf(input: SnapshotInput, record: InstanceRecord): readonly (MemberReport | undefined)[] {
-  const route = routeOf(input.document);
-  return input.gateways
-    .filter(({ silent }) => !silent)
-    .map(({ report }) =>
-      report?.routes
-        .find((each) => each.route === route)
-        ?.members.find((member) => member.instance === record.id && member.incarnation === record.incarnation.number),
-    );
-}
-
-function obligationsOf(input: SnapshotInput, record: InstanceRecord): InstanceSnapshot["obligations"] {
-  const talking = input.gateways.filter(({ silent }) => !silent);
-  if (talking.some(({ report }) => report === null)) return null;
-  // Over all routes: a replica may still hold some under a former name.
-  const held = talking
-    .flatMap(({ report }) => report?.routes.flatMap(({ members }) => members) ?? [])
-    .filter(({ instance, incarnation }) => instance === record.id && incarnation === record.incarnation.number);
-  return { requests: held.reduce((sum, each) => sum + each.requests, 0), sessions: held.reduce((sum, each) => sum + each.sessions, 0) };
+function reportsOf({ reports, document }: Look, record: InstanceRecord): readonly (MemberReport | undefined)[] {
+  return reports.of(routeOf(document), record.id, record.incarnation.number);
 }
 
 /** Its route, and every former name under which a replica still has the instance. */
-function appliedBy(input: SnapshotInput, record: InstanceRecord, generation: PoolRows["generation"]): boolean {
-  const own = routeOf(input.document);
-  return input.gateways
-    .filter(({ silent }) => !silent)
-    .every(({ report }) => {
-      const routes = report?.routes.filter(({ route, members }) => route === own || members.some(({ instance }) => instance === record.id));
-      return routes?.some(({ route }) => route === own) === true && routes.every(({ applied }) => compareEpochs(applied, generation) >= 0);
-    });
+function appliedBy({ reports, document }: Look, record: InstanceRecord, generation: PoolRows["generation"]): boolean {
+  return reports.haveApplied(routeOf(document), record.id, generation);
 }
 
-function passesEverywhere(input: SnapshotInput, record: InstanceRecord): boolean {
+function passesEverywhere(input: Look, record: InstanceRecord): boolean {
   const reports = reportsOf(input, record);
   return reports.length > 0 && reports.every((report) => report?.health === "passing");
 }
