@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { node, NOON, poolOf, serving } from "../../test/builders/pool.ts";
-import { brakeOf } from "./brake.ts";
+import { brakeOf, LeaseBrake } from "./brake.ts";
+import type { LeaseState } from "../plan/snapshot.ts";
 
 const failing = { state: "failing", since: NOON - 5_000, code: "timeout" } as const;
 const suspect = (id: string, rest: object = {}) => serving({ id, health: failing, ...rest });
@@ -30,4 +31,61 @@ test("the brake holds until a second witness, not until a time is over", () => {
 test("what failed one after the other is no fault of the observer", () => {
   const earlier = { health: { ...failing, since: NOON - 66_000 } };
   expect(brakeOf([poolOf({}, [suspect("a", earlier), suspect("b"), serving({ id: "c" })])])).toBeNull();
+});
+
+const late = (since = NOON): LeaseState => ({ state: "late", since, expiresAt: NOON + 5_000 });
+const RENEWED: LeaseState = { state: "renewed", lateAt: NOON + 5_000 };
+
+function leaseBrake(states: Readonly<Record<string, LeaseState>>) {
+  const anew: string[] = [];
+  const known = new Map(Object.entries(states));
+  const brake = new LeaseBrake({
+    isWatching: true,
+    stateOf: (_, id) => known.get(id) ?? { state: "none" },
+    beginAnew: (_, id) => anew.push(id),
+  });
+  return { brake, anew, known };
+}
+
+const [a, b, c] = ["a", "b", "c"].map((id) => serving({ id }));
+const pools = [
+  poolOf(
+    {},
+    [a, b, c].flatMap((each) => each ?? []),
+  ),
+];
+
+test("more than half of all leases late at once means that we are suspected first; exactly half, or one alone, does not", () => {
+  expect(leaseBrake({ a: late(), b: { state: "expired", since: NOON }, c: RENEWED }).brake.look(pools)).toEqual({ late: 2, total: 3 });
+  expect(leaseBrake({ a: late(), b: RENEWED, c: RENEWED }).brake.look(pools)).toBeNull();
+  expect(leaseBrake({ a: late() }).brake.look(pools)).toBeNull();
+  expect(leaseBrake({ a: late(), b: late(NOON - 61_000), c: RENEWED }).brake.look(pools), "one after the other").toBeNull();
+});
+
+test("who is not judged does not count", () => {
+  const { brake } = leaseBrake({ a: late(), b: late(), c: { state: "unasked" } });
+  expect(brake.look(pools)).toEqual({ late: 2, total: 2 });
+});
+
+test.each([
+  ["the gateway sees it too", { witnessed: true }],
+  ["the API server calls its node not ready", { on: [node("n1", { ready: false })] }],
+  ["it was announced", { evidence: ["spot_interruption"] }],
+] as const)("a late lease is no suspect of ours when %s", (_, rest) => {
+  const seen = [poolOf({}, [serving({ id: "a", ...(rest as object) }), serving({ id: "b", ...(rest as object) })])];
+  const { brake, anew } = leaseBrake({ a: late(), b: late() });
+  expect(brake.look(seen)).toBeNull();
+  expect(anew).toEqual([]);
+});
+
+test("when the brake goes because most renew again, the rest gets a full TTL anew, once", () => {
+  const { brake, anew, known } = leaseBrake({ a: late(), b: late(), c: late() });
+  expect(brake.look(pools)).toEqual({ late: 3, total: 3 });
+  known.set("a", RENEWED);
+  expect(brake.look(pools)).toEqual({ late: 2, total: 3 });
+  known.set("b", RENEWED);
+  expect(brake.look(pools)).toBeNull();
+  expect(anew).toEqual(["c"]);
+  expect(brake.look(pools)).toBeNull();
+  expect(anew).toEqual(["c"]);
 });

@@ -16,25 +16,46 @@ export function brakeOf(pools: readonly PoolSnapshot[]): PoolSnapshot["brake"] {
   return suspect > watched.length * BRAKE_SHARE ? { suspect, total: watched.length } : null;
 }
 
+/** What the brake of the leases asks of their judge, and tells it. */
+export interface LeaseJudge {
+  readonly isWatching: boolean;
+  stateOf(pool: string, instance: string, incarnation: number): LeaseState;
+  beginAnew(pool: string, instance: string): void;
+}
+
 /**
- * From the last snapshot of each pool, and what the judge says now. One alone is never half of all: its holder has stopped itself by then, so that a fence costs
- * less than to wait.
+ * One alone is never half of all: its holder has stopped itself by then, so that a fence costs less than to wait. When the brake goes, whoever has not renewed
+ * yet and is seen by nobody else was not listened to either: a full TTL begins anew.
  */
-export function leaseBrakeOf(
-  pools: readonly PoolSnapshot[],
-  leaseOf: (pool: string, instance: string, incarnation: number) => LeaseState,
-): PoolSnapshot["leaseBrake"] {
-  const lateSince: Instant[] = [];
-  let total = 0;
-  for (const { pool, instances } of pools)
-    for (const instance of instances) {
-      const lease = leaseOf(pool, instance.record.id, instance.record.incarnation.number);
-      if (lease.state === "none" || lease.state === "unwatched" || lease.state === "unasked") continue;
-      total += 1;
-      if ((lease.state === "late" || lease.state === "expired") && !isSeenByOthers(instance)) lateSince.push(lease.since);
-    }
-  const late = mostAtOnce(lateSince);
-  return late > 1 && late > total * BRAKE_SHARE ? { late, total } : null;
+export class LeaseBrake {
+  readonly #judge: LeaseJudge;
+  #isOn = false;
+
+  constructor(judge: LeaseJudge) {
+    this.#judge = judge;
+  }
+
+  /** From the last snapshot of each pool, and what the judge says now. */
+  look(pools: Iterable<PoolSnapshot>): PoolSnapshot["leaseBrake"] {
+    if (!this.#judge.isWatching) return null;
+    const suspects: { readonly pool: string; readonly instance: string; readonly since: Instant }[] = [];
+    let total = 0;
+    for (const { pool, instances } of pools)
+      for (const instance of instances) {
+        const { id, incarnation } = instance.record;
+        const lease = this.#judge.stateOf(pool, id, incarnation.number);
+        if (lease.state === "none" || lease.state === "unwatched" || lease.state === "unasked") continue;
+        total += 1;
+        if ((lease.state === "late" || lease.state === "expired") && !isSeenByOthers(instance))
+          suspects.push({ pool, instance: id, since: lease.since });
+      }
+    const late = mostAtOnce(suspects.map(({ since }) => since));
+    const wasOn = this.#isOn;
+    this.#isOn = late > 1 && late > total * BRAKE_SHARE;
+    if (this.#isOn) return { late, total };
+    if (wasOn) for (const { pool, instance } of suspects) this.#judge.beginAnew(pool, instance);
+    return null;
+  }
 }
 
 function isWatched({ record }: InstanceSnapshot): boolean {

@@ -31,7 +31,7 @@ import { planPool } from "../plan/plan.ts";
 import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
 import { type Authority, type Change, type PoolRows, staleEpoch, type StandingReason, type Store, type StoreEra } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
-import { brakeOf, leaseBrakeOf } from "./brake.ts";
+import { brakeOf, LeaseBrake } from "./brake.ts";
 import { Collector } from "./collector.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
 import { FixedServices } from "./fixed-service.ts";
@@ -83,6 +83,7 @@ export class Controller {
   /** As they were last valid. */
   readonly #entries = new Map<string, PoolEntry>();
   readonly #services: FixedServices;
+  readonly #leaseBrake: LeaseBrake;
   readonly #placements: Placements;
   #areRoutesKnown = false;
   #era: StoreEra = { era: 0, recovered: null };
@@ -98,6 +99,7 @@ export class Controller {
     );
     this.#collector = new Collector(parts);
     this.#services = new FixedServices(parts.store);
+    this.#leaseBrake = new LeaseBrake(parts.leases);
     this.#placements = new Placements(parts.clock);
   }
 
@@ -301,7 +303,7 @@ export class Controller {
       placedSince: (podUid) => this.#placements.since(podUid),
       settledAt: this.#settledAt,
       brake: brakeOf([...this.#passes.values()].map(({ snapshot }) => snapshot)),
-      leaseBrake: this.#leaseBrake(),
+      leaseBrake: this.#leaseBrake.look([...this.#passes.values()].map((pass) => pass.snapshot)),
       rewound,
       recoveredAt: this.#era.recovered?.at ?? null,
       now,
@@ -312,15 +314,6 @@ export class Controller {
     return holder === undefined
       ? pass
       : withHolds(pass, [{ kind: "hold", subject: "", reason: reason("route_taken", { route, pool: holder }) }]);
-  }
-
-  #leaseBrake(): PoolSnapshot["leaseBrake"] {
-    const { leases } = this.#parts;
-    if (!leases.isWatching) return null;
-    return leaseBrakeOf(
-      [...this.#passes.values()].map(({ snapshot }) => snapshot),
-      (pool, instance, incarnation) => leases.stateOf(pool, instance, incarnation),
-    );
   }
 
   #publish(entry: PoolEntry, rows: PoolRows): void {

@@ -98,6 +98,13 @@ export class LeaseWatch {
     return this.#pools.size > 0;
   }
 
+  /** It was not listened to either. */
+  beginAnew(pool: string, instance: string): void {
+    const entries = this.#pools.get(pool);
+    const entry = entries?.get(instance);
+    if (entry) entries?.set(instance, { ...entry, since: this.#clock.monotonic(), isProven: false });
+  }
+
   forget(pool: string): void {
     this.#pools.delete(pool);
     this.#schedule();
