@@ -66,6 +66,7 @@ const MAY_IMPORT = {
     "server/access.ts",
     "notices/eventbridge/compose.ts",
     "embedded/admin-api.ts",
+    "sim",
     ...PORTS,
   ],
 };

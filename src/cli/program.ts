@@ -204,6 +204,17 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
     .action(async (_options, command: Command) => ended(await (await import("./commands/storm.ts")).storm(context, optionsOf(command))));
 
   program
+    .command("simulate")
+    .description("what Relevo would do with pools or a fleet if …: a scenario in a virtual world; nothing real is touched")
+    .requiredOption("-f, --filename <file>", "a scenario (docs/scenarios.md), or - for standard input")
+    .option("--seeds <range>", "one, or a range such as 1..1000; the same seed is always the same run", "1")
+    .option("--baselines", "of a fleet: the same storms without Relevo too; done anyway for a single seed")
+    .option("--no-baselines", "not even for a single seed")
+    .action(async (_options, command: Command) =>
+      ended(await (await import("./commands/simulate.ts")).simulate(context, optionsOf(command))),
+    );
+
+  program
     .command("doctor")
     .description("what is wrong with the installation, and what to do")
     .action(async (_options, command: Command) => ended(await (await import("./commands/doctor.ts")).doctor(context, optionsOf(command))));
@@ -235,7 +246,9 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--list", "names them")
     .option("--once", "exits after the result")
     .addOption(
-      new Option("--deadline <duration>", "between a spot warning and the loss of the node (main-job: 20s, storm: 60s)").argParser(duration),
+      new Option("--deadline <duration>", "between a spot warning and the loss of the node (main-job: 20s, storm: 60s)").argParser(
+        duration,
+      ),
     )
     .option("--nodes <n>", "of the storm: how many nodes go (default: 20); the fleet is as large as that needs", count)
     .action(async (name: string | undefined, _options, command: Command) => ended(await processes.demo(context, name, optionsOf(command))));

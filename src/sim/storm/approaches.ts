@@ -1,9 +1,10 @@
 /** The approaches by name: Relevo's, and what it is compared with. */
 import { planEvacuation } from "../../plan/evacuation/schedule.ts";
 import type { EvacuationPolicy } from "../../plan/evacuation/policy.ts";
+import { installGuards } from "../guards.ts";
 import { Budgets, Snapshots } from "./baselines.ts";
 import { boundOf } from "./bound.ts";
-import { type StormFigures, figuresOf } from "./figures.ts";
+import { figuresOf, type StormFigures, type TimelineRow, timelineOf } from "./figures.ts";
 import type { Fleet } from "./fleet.ts";
 import { fifo, herd } from "./policies.ts";
 import { Scheduled } from "./scheduled.ts";
@@ -22,8 +23,13 @@ export interface StormRun {
   readonly hash: string;
   readonly log: readonly string[];
   readonly staleResults: number;
+  /** Served beyond the latency limit of their class. */
   readonly breaches: number;
+  readonly timeline: readonly TimelineRow[];
 }
+
+/** What the issue of figures is printed as: one storm, and the same one with each baseline. */
+export type StormDocument = StormFigures & { readonly baselines: Readonly<Record<Baseline, StormFigures>> };
 
 /** `policy`: instead of the production schedule, to measure or to break it. */
 export async function runStorm(
@@ -32,6 +38,23 @@ export async function runStorm(
   name: ApproachName,
   policy: EvacuationPolicy = planEvacuation,
 ): Promise<StormRun> {
+  const lift = installGuards();
+  try {
+    return await run(fleet, seed, name, policy);
+  } finally {
+    lift();
+  }
+}
+
+/** The baselines that did as well as Relevo: such a storm shows nothing. */
+export function notBeaten(relevo: StormFigures, baselines: Readonly<Partial<Record<Baseline, StormFigures>>>): readonly Baseline[] {
+  return BASELINES.filter((name) => {
+    const other = baselines[name];
+    return other !== undefined && other.within90s >= relevo.within90s && other.lost <= relevo.lost;
+  });
+}
+
+async function run(fleet: Fleet, seed: number, name: ApproachName, policy: EvacuationPolicy): Promise<StormRun> {
   const storm = new Storm(fleet, seed, (world) => approachOf(name, world, policy));
   const bound = boundFor(storm);
   await storm.run();
@@ -43,6 +66,7 @@ export async function runStorm(
     log: log.lines,
     staleResults,
     breaches: workloads.filter(({ isBreach }) => isBreach).length,
+    timeline: timelineOf(storm),
   };
 }
 

@@ -75,3 +75,31 @@ function round(value: number, digits: number): number {
   const factor = 10 ** digits;
   return Math.round(value * factor) / factor;
 }
+
+/** Until the end of the time, so many: counted at whole tens of seconds. */
+export interface TimelineRow {
+  readonly atMs: number;
+  readonly noticed: number;
+  readonly serving: number;
+  /** Their machine is gone and they do not serve. */
+  readonly away: number;
+}
+
+const ROW_MS = 10_000;
+
+export function timelineOf({ workloads, startedAt, fleet }: Storm): readonly TimelineRow[] {
+  const rows: TimelineRow[] = [];
+  for (let atMs = 0; atMs <= fleet.measureFor; atMs += ROW_MS) {
+    const now = startedAt + atMs;
+    const isPast = (at: number | null): boolean => at !== null && at <= now;
+    const row = {
+      atMs,
+      noticed: workloads.filter(({ noticedAt }) => isPast(noticedAt)).length,
+      serving: workloads.filter(({ servingAt }) => isPast(servingAt)).length,
+      away: workloads.filter(({ servingAt, doom }) => doom.lostAt <= atMs && !isPast(servingAt)).length,
+    };
+    rows.push(row);
+    if (row.serving === workloads.length) break;
+  }
+  return rows;
+}

@@ -1,0 +1,50 @@
+/** `relevo simulate -f SCENARIO --seeds A..B`: what Relevo would do, in a virtual world: no cluster, no controller and no store of the user is touched. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { CliContext, GlobalOptions } from "../context.ts";
+import { type ExitCode, UsageError } from "../exit.ts";
+import { readScenario } from "../scenario-file.ts";
+import { simulatePools } from "../simulation/pools.ts";
+import { simulateStorm } from "../simulation/storm.ts";
+
+export interface SimulateOptions extends GlobalOptions {
+  readonly filename: string;
+  readonly seeds: string;
+  readonly baselines?: boolean;
+}
+
+export interface Seeds {
+  readonly from: number;
+  readonly to: number;
+}
+
+export async function simulate(context: CliContext, options: SimulateOptions): Promise<ExitCode> {
+  const seeds = seedsOf(options.seeds);
+  const file = options.filename;
+  const scenario = readScenario(file === "-" ? "stdin" : file, await read(context, file));
+  if (scenario.form === "fleet") return simulateStorm(context, options, scenario, seeds);
+  if (options.baselines === true)
+    throw new UsageError("baselines_of_fleets", "Baselines are of fleets: a scenario of pools has none.", {
+      found: file,
+      todo: "leave --baselines out",
+    });
+  return simulatePools(context, options, scenario, seeds);
+}
+
+function seedsOf(text: string): Seeds {
+  const range = /^(\d{1,9})(?:\.\.(\d{1,9}))?$/.exec(text);
+  const from = Number(range?.[1]);
+  const to = Number(range?.[2] ?? range?.[1]);
+  if (range === null || to < from)
+    throw new UsageError("seeds_invalid", "--seeds is not valid.", { found: text, allowed: "A or A..B, whole numbers, such as 1..1000" });
+  return { from, to };
+}
+
+async function read(context: CliContext, file: string): Promise<string> {
+  if (file === "-") return context.readStdin();
+  try {
+    return readFileSync(resolve(context.cwd, file), "utf8");
+  } catch (cause) {
+    throw new UsageError("file_unreadable", `${file} cannot be read.`, { found: (cause as NodeJS.ErrnoException).code, cause });
+  }
+}
