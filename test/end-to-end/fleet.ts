@@ -24,9 +24,11 @@ import { httpKubeApi } from "../../src/kube/http-api.ts";
 import { POOLS } from "../../src/kube/resources.ts";
 import type { InstanceRecord } from "../../src/model/instance.ts";
 import { HEADERS } from "../../src/model/membership.ts";
+import { LeaseTokens } from "../../src/lease/token.ts";
 import { createServer } from "../../src/server/app.ts";
 import type { ControlPlane } from "../../src/server/control-plane.ts";
 import { createLogger } from "../../src/server/log.ts";
+import { RENEW_PATH } from "../../src/server/routes/leases.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
 import { openStore } from "../../src/store/store.ts";
 
@@ -64,9 +66,16 @@ export interface FleetOptions {
   readonly desired?: number;
   /** How long the objects of a lost machine stay; the provisioner's own unless given. */
   readonly vanishAfterMs?: number;
+  /** What each instance runs; the example `orders` unless given. */
+  readonly program?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Of the Pool, beside and over what the example has. */
+  readonly spec?: Readonly<Record<string, unknown>>;
+  readonly gracePeriodS?: number;
 }
 
-export async function startFleet({ nodes = 4, desired = 3, vanishAfterMs }: FleetOptions = {}): Promise<Fleet> {
+export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
+  const { nodes = 4, desired = 3, vanishAfterMs } = options;
   const dir = await mkdtemp(join(tmpdir(), "fleet-"));
   const log = createLogger({ level: "silent", name: "fleet", clock });
   const closing: (() => unknown)[] = [() => rm(dir, { recursive: true, force: true })];
@@ -101,7 +110,7 @@ export async function startFleet({ nodes = 4, desired = 3, vanishAfterMs }: Flee
 
   // A pool that comes before its nodes lands on the first of them, all of it.
   await until("the nodes are up", () => cluster.provisioner.nodes().filter(({ isReady }) => isReady).length === nodes);
-  await kube.create(POOLS, await ordersPool(ledger.url, desired), { namespace: "default" });
+  await kube.create(POOLS, await ordersPool(ledger.url, desired, options), { namespace: "default" });
   return {
     cluster,
     controlPlane,
@@ -156,11 +165,15 @@ async function startController(
 ): Promise<{ readonly composed: ComposedController; readonly url: string; close(): Promise<void> }> {
   const metrics = createMetrics();
   const driver = new ServiceDriver({ clock });
-  const composed = composeController({ kube, store: await openStore({ path: storePath }), driver, clock, random, ids, log, metrics });
+  const leaseTokens = new LeaseTokens(KEY.secret);
+  let url = "";
+  const leaseDoor = { tokens: leaseTokens, url: () => `${url}${RENEW_PATH}` };
+  const store = await openStore({ path: storePath });
+  const composed = composeController({ kube, store, driver, clock, random, ids, log, metrics, leaseDoor });
   const { controlPlane } = composed;
   const options = { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" };
-  const server = await createServer({ options, controlPlane, metrics, log, clock });
-  const url = await server.listen({ host: "127.0.0.1", port: 0 });
+  const server = await createServer({ options, controlPlane, metrics, log, clock, leaseTokens });
+  url = await server.listen({ host: "127.0.0.1", port: 0 });
   await composed.controller.start();
   return {
     composed,
@@ -187,13 +200,18 @@ async function startLedger(path: string): Promise<LedgerServer> {
 }
 
 /** The example as it is published, with this Node, this ledger and this size. */
-async function ordersPool(ledgerUrl: string, desired: number): Promise<KubeObjectDraft> {
+async function ordersPool(ledgerUrl: string, desired: number, options: FleetOptions): Promise<KubeObjectDraft> {
   const pool = poolDocument.parse(parse(await readFile(join(ROOT, "examples/orders/pool.yaml"), "utf8")));
-  for (const container of pool.spec.blueprint.objects.flatMap((object) => object.spec.template.spec.containers)) {
-    container.command = [process.execPath, join(ROOT, "examples/orders/orders.mjs")];
-    container.env = [...container.env, { name: "LEDGER_URL", value: ledgerUrl }];
+  const { program = join(ROOT, "examples/orders/orders.mjs"), env = {}, gracePeriodS } = options;
+  const added = Object.entries({ LEDGER_URL: ledgerUrl, ...env }).map(([name, value]) => ({ name, value }));
+  for (const { spec } of pool.spec.blueprint.objects.map((object) => object.spec.template)) {
+    if (gracePeriodS !== undefined) spec["terminationGracePeriodSeconds"] = gracePeriodS;
+    for (const container of spec.containers) {
+      container.command = [process.execPath, program];
+      container.env = [...container.env, ...added];
+    }
   }
-  return { ...pool, spec: { ...pool.spec, size: { desired, floor: 1, max: desired * 2 } } };
+  return { ...pool, spec: { ...pool.spec, size: { desired, floor: 1, max: desired * 2 }, ...options.spec } };
 }
 
 const containers = z.array(
