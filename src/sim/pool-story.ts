@@ -32,7 +32,7 @@ function sentenceOf(change: Extract<SimEvent, { type: "committed" }>["changes"][
     case "set_trust":
       return `${change.instance} is ${change.to}`;
     case "renew_incarnation":
-      return `${change.instance} is another process`;
+      return change.after === 0 ? undefined : `${change.instance} is another process`;
     case "count_loss":
       return `${change.instance}: ${change.obligations} obligations lost (${change.loss}), its seal was ${change.seal}`;
     default:

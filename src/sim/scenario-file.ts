@@ -93,7 +93,7 @@ export function parseScenario(raw: unknown): ParsedScenario {
   const assumed: string[] = [];
   const documents = (file.pools ?? []).flatMap((pool, index) => {
     const document = documentOf(pool, ["pools", index], problems, assumed);
-    return document === undefined ? [] : [withMode(document, file.mode)];
+    return document === undefined ? [] : [withMode(modelled(document), file.mode)];
   });
   const seen = new Set<string>();
   const pools = problems.length > 0 ? [] : documents.map((document) => scenarioPool(document));
@@ -175,6 +175,35 @@ function fromPrinted({ name, namespace, mode, desired, floor, max, route, provis
       traffic: { ...spec.traffic, route: route ?? name },
       disruption: { ...spec.disruption, mode, ...(provisioners === undefined ? {} : { provisioners }) },
     },
+  };
+}
+
+/** Images are not run, and what they would need does not matter: each container is one modelled process. */
+function modelled(document: KubeObjectDraft): KubeObjectDraft {
+  const spec = document["spec"] as { readonly blueprint: { readonly objects: readonly Template[] } };
+  const objects = spec.blueprint.objects.map((object) => {
+    const pod = object.spec?.template?.spec;
+    if (pod?.containers === undefined) return object;
+    const { volumes: _v, initContainers: _i, serviceAccountName: _s, ...rest } = pod;
+    const containers = pod.containers.map(({ env: _e, envFrom: _f, volumeMounts: _m, args: _a, ...container }) => ({
+      ...container,
+      command: ["run"],
+    }));
+    return { ...object, spec: { ...object.spec, template: { ...object.spec?.template, spec: { ...rest, containers } } } };
+  });
+  return { ...document, spec: { ...spec, blueprint: { ...spec.blueprint, objects } } };
+}
+
+interface Template {
+  readonly spec?: {
+    readonly template?: {
+      readonly spec?: {
+        readonly containers?: readonly { readonly [field: string]: unknown }[];
+        readonly volumes?: unknown;
+        readonly initContainers?: unknown;
+        readonly serviceAccountName?: unknown;
+      };
+    };
   };
 }
 
