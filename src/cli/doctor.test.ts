@@ -24,6 +24,8 @@ const NODE: NodeState = {
   name: "node-a",
   uid: "node-a-uid",
   zone: "zone-a",
+  instanceType: null,
+  capacityType: null,
   machineId: "i-1",
   ready: true,
   unschedulable: false,

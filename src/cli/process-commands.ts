@@ -14,6 +14,7 @@ export interface ProcessCommands {
 export interface UpCommandOptions extends GlobalOptions {
   readonly dir: string;
   readonly nodes: number;
+  readonly onDemand: number;
   readonly zones: readonly string[];
   readonly bootDelay: number;
   readonly disruptionInterval: number;
@@ -28,7 +29,10 @@ export interface UpCommandOptions extends GlobalOptions {
 export interface DemoCommandOptions extends GlobalOptions {
   readonly list?: boolean;
   readonly once?: boolean;
-  readonly deadline: number;
+  /** Each demo has its own when it is absent. */
+  readonly deadline?: number;
+  /** Of the storm: how many go. */
+  readonly nodes?: number;
 }
 
 export interface ControllerCommandOptions extends GlobalOptions {
@@ -57,6 +61,7 @@ export interface GatewayCommandOptions extends GlobalOptions {
 export interface ClusterCommandOptions extends GlobalOptions {
   readonly dir: string;
   readonly nodes: number;
+  readonly onDemand: number;
   readonly zones: readonly string[];
   readonly bootDelay: number;
   readonly disruptionInterval: number;

@@ -16,6 +16,8 @@ function aNode(name: string, overrides: Partial<NodeState> = {}): NodeState {
     name,
     uid: `${name}-uid`,
     zone: "zone-a",
+    instanceType: null,
+    capacityType: null,
     machineId: `i-${name}`,
     ready: true,
     unschedulable: false,

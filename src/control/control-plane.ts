@@ -205,7 +205,9 @@ function listNodes({ world, notices, clock }: ControlPlaneParts): readonly NodeS
       {
         name: seen.name,
         uid: seen.uid,
-        zone: node.metadata.labels["topology.kubernetes.io/zone"] ?? null,
+        zone: seen.spot.zone || null,
+        instanceType: seen.spot.instanceType || null,
+        capacityType: seen.spot.capacityType || null,
         machineId: node.spec.providerID.split("/").at(-1) || null,
         ready: seen.ready,
         unschedulable: seen.unschedulable,

@@ -148,6 +148,9 @@ export interface NodeState {
   readonly name: string;
   readonly uid: string;
   readonly zone: string | null;
+  readonly instanceType: string | null;
+  /** `spot`, `on-demand`, … */
+  readonly capacityType: string | null;
   readonly machineId: string | null;
   readonly ready: boolean;
   readonly unschedulable: boolean;

@@ -158,6 +158,8 @@ export function renderNode(node: NodeState): NodeView {
     name: node.name,
     uid: node.uid,
     zone: node.zone,
+    instanceType: node.instanceType,
+    capacityType: node.capacityType,
     machine: node.machineId,
     ready: node.ready,
     unschedulable: node.unschedulable,

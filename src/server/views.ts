@@ -164,6 +164,8 @@ export const nodeView = z.object({
   name: z.string(),
   uid: z.string(),
   zone: z.string().nullable(),
+  instanceType: z.string().nullable(),
+  capacityType: z.string().nullable(),
   machine: z.string().nullable(),
   ready: z.boolean(),
   unschedulable: z.boolean(),

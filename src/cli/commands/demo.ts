@@ -6,18 +6,27 @@ import { systemRandom } from "../../kernel/system.ts";
 import { nearest } from "../../model/problems.ts";
 import type { CliContext } from "../context.ts";
 import { Narrator } from "../demo/narrator.ts";
-import { playMainJob, type RunningDemo } from "../demo/main-job.ts";
+import { type DemoOptions, playMainJob } from "../demo/main-job.ts";
+import type { DemoReport } from "../demo/report.ts";
+import { renderStorm, type StormReport } from "../demo/storm/report.ts";
+import { playStorm } from "../demo/storm/storm.ts";
 import { renderReport } from "../demo/table.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import { palette, shellWord } from "../output.ts";
 import type { DemoCommandOptions } from "../process-commands.ts";
+import type { Stack } from "../processes/stack.ts";
 import { untilAskedToEnd } from "../processes/child.ts";
 import { assertRunFileCanBeWritten } from "../run-file.ts";
 import { findRunning } from "../running-here.ts";
 
 const DEMOS: Readonly<Record<string, string>> = {
   "main-job": "a fleet of real processes outlives its nodes: voluntary, deadline, forced, a killed controller, and the same without Relevo",
+  storm: "most nodes are announced to go within seconds: three classes of real processes move, critical first; and the same without Relevo",
 };
+type DemoName = "main-job" | "storm";
+/** Between a spot warning and the loss of the node. */
+const DEADLINE_MS: Readonly<Record<DemoName, number>> = { "main-job": 20_000, storm: 60_000 };
+const STORM_NODES = 20;
 /** Load for each core; the demo alone is about one for each of two. */
 const BUSY = 2;
 
@@ -52,9 +61,12 @@ export async function demo(context: CliContext, name: string | undefined, option
   const isSecond = (await findRunning(context)) !== undefined;
   const home = isSecond ? mkdtempSync(join(tmpdir(), "relevo-commands-")) : context.cwd;
   assertRunFileCanBeWritten(home);
-  const running = await playMainJob({
+  const chosen: DemoName = name === "storm" ? "storm" : "main-job";
+  if (options.nodes !== undefined && chosen !== "storm")
+    throw new UsageError("nodes_not_asked", "--nodes is of the storm.", { found: options.nodes, allowed: "relevo demo storm --nodes N" });
+  const running = await play(chosen, options.nodes ?? STORM_NODES, {
     cwd: home,
-    deadlineMs: options.deadline,
+    deadlineMs: options.deadline ?? DEADLINE_MS[chosen],
     clock: context.clock,
     ids: context.ids,
     random: systemRandom,
@@ -65,8 +77,8 @@ export async function demo(context: CliContext, name: string | undefined, option
   });
   try {
     narrator.end();
-    const { report } = running;
-    if (!isJson) context.out(`\n${renderReport(report)}\n${report.held ? "" : busyNote()}`);
+    const { report, table } = running;
+    if (!isJson) context.out(`\n${table}\n${report.held ? "" : busyNote()}`);
     if (isJson && !report.held) context.err(busyNote());
     if (isJson) context.out(`${JSON.stringify(report)}\n`);
     else if (options.once !== true) context.out(addresses(context, running, home));
@@ -81,7 +93,24 @@ export async function demo(context: CliContext, name: string | undefined, option
   }
 }
 
-function addresses(context: CliContext, { stack }: RunningDemo, home: string): string {
+interface PlayedDemo {
+  readonly report: DemoReport | StormReport;
+  /** The same for people. */
+  readonly table: string;
+  readonly stack: Stack;
+  stop(): Promise<void>;
+}
+
+async function play(name: DemoName, nodes: number, options: DemoOptions): Promise<PlayedDemo> {
+  if (name === "storm") {
+    const played = await playStorm({ ...options, going: nodes });
+    return { ...played, table: renderStorm(played.report) };
+  }
+  const played = await playMainJob(options);
+  return { ...played, table: renderReport(played.report) };
+}
+
+function addresses(context: CliContext, { stack }: Pick<PlayedDemo, "stack">, home: string): string {
   const { bold } = palette(context);
   const isHere = home === context.cwd;
   const relevo = isHere ? "npx relevo" : `node ${shellWord(process.argv[1] ?? "relevo")}`;

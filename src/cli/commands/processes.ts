@@ -41,6 +41,7 @@ export async function cluster(context: CliContext, options: ClusterCommandOption
   await runCluster({
     dir: resolve(context.cwd, options.dir),
     nodes: options.nodes,
+    onDemand: options.onDemand,
     zones: options.zones,
     bootDelayMs: options.bootDelay,
     disruptionIntervalMs: options.disruptionInterval,

@@ -27,6 +27,7 @@ export async function up(context: CliContext, options: UpCommandOptions): Promis
     cwd: context.cwd,
     dir: resolve(context.cwd, options.dir),
     nodes: options.nodes,
+    onDemand: options.onDemand,
     zones: options.zones,
     bootDelayMs: options.bootDelay,
     disruptionIntervalMs: options.disruptionInterval,

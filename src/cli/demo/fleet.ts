@@ -25,6 +25,10 @@ export interface FleetOptions {
   /** Where the run file goes; null: into a folder that goes with the fleet. */
   readonly cwd: string | null;
   readonly nodes: number;
+  /** Two unless said otherwise. */
+  readonly zones?: readonly string[];
+  /** Machines on demand beside them; none unless said otherwise. */
+  readonly onDemand?: number;
   /** From the notice of an interruption to the loss of the machine. */
   readonly spotLeadMs: number;
   readonly clock: Clock;
@@ -51,6 +55,8 @@ export interface Fleet {
   /** Applies the example's pool and waits until all of it serves. */
   addPool(variant: PoolVariant, desired: number): Promise<void>;
   removePool(name: string): Promise<void>;
+  /** How many machines of spot the cloud has for each offering; null: as many as are wanted. */
+  limitSpot(machines: number | null): Promise<void>;
   /** Of the client that sends to this pool. */
   loadOf(pool: string): LoadOptions;
   stop(): Promise<void>;
@@ -71,7 +77,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       cwd: options.cwd ?? dir,
       dir,
       nodes: options.nodes,
-      zones: ["zone-a", "zone-b"],
+      zones: options.zones ?? ["zone-a", "zone-b"],
+      onDemand: options.onDemand ?? 0,
       bootDelayMs: 1_500,
       disruptionIntervalMs: DISRUPTION_INTERVAL_MS,
       spotLeadMs: options.spotLeadMs,
@@ -109,6 +116,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
         await world.until(`${desired} serving instances of ${variant.name}`, SERVING_WITHIN_MS, serves);
       },
       removePool: async (name) => void (await kube.delete({ type: POOLS, namespace: "default", name })),
+      limitSpot: (machines) => world.limitSpot(machines),
       loadOf: (host) => ({ url: stack.gatewayUrl, http2Url: stack.gatewayUrl, host, ledgerUrl: ledger.url }),
       stop,
     };

@@ -57,7 +57,7 @@ export class Narrator {
     }
   }
 
-  counts(act: string, { sent, outcomes, inFlight }: LoadSnapshot): void {
+  counts(act: string, { sent, outcomes, inFlight }: Pick<LoadSnapshot, "sent" | "outcomes" | "inFlight">): void {
     const columns = this.#options.columns();
     if (columns === undefined) return;
     const text = `  ${act}: ${sent} sent, ${outcomes.completed} completed, ${inFlight} in flight, ${outcomes.rejected} rejected, ${outcomes.cut} cut, ${outcomes.lost} lost`;

@@ -4,7 +4,7 @@ import { ACTS } from "./acts.ts";
 import type { DemoReport } from "./report.ts";
 
 /** No lines: a frame around ten columns would be wider than many terminals. */
-const BARE = Object.fromEntries(
+export const BARE = Object.fromEntries(
   ["top", "bottom", "mid"]
     .flatMap((line) => [line, `${line}-mid`, `${line}-left`, `${line}-right`])
     .concat(["left", "left-mid", "mid-mid", "right", "right-mid"])

@@ -104,6 +104,11 @@ export class DemoWorld {
       });
   }
 
+  /** What runs already runs on. */
+  async limitSpot(machines: number | null): Promise<void> {
+    await this.#post("/embedded/v1/offerings/limit", { capacityType: "spot", machines }, "the embedded cluster did not limit its capacity");
+  }
+
   /** Polls until it holds; throws after `limitMs`, naming what was awaited. */
   async until(what: string, limitMs: number, holds: () => Promise<boolean>): Promise<void> {
     const { clock, signal } = this.#options;
@@ -116,14 +121,18 @@ export class DemoWorld {
     }
   }
 
-  async #admin(node: string, verb: string, body: unknown): Promise<unknown> {
-    const response = await fetch(`${this.#options.adminUrl}/embedded/v1/nodes/${encodeURIComponent(node)}/${verb}`, {
+  #admin(node: string, verb: string, body: unknown): Promise<unknown> {
+    return this.#post(`/embedded/v1/nodes/${encodeURIComponent(node)}/${verb}`, body, `the embedded cluster did not ${verb} ${node}`);
+  }
+
+  async #post(path: string, body: unknown, failure: string): Promise<unknown> {
+    const response = await fetch(`${this.#options.adminUrl}${path}`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
     });
     if (!response.ok)
-      throw new RelevoError("demo_admin_refused", `the embedded cluster did not ${verb} ${node}`, {
+      throw new RelevoError("demo_admin_refused", failure, {
         found: `${response.status} ${await response.text()}`,
       });
     return response.json();

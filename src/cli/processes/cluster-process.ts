@@ -16,6 +16,8 @@ const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 export interface ClusterProcessOptions {
   readonly dir: string;
   readonly nodes: number;
+  /** Machines on demand that may come beside those of spot. */
+  readonly onDemand: number;
   readonly zones: readonly string[];
   readonly bootDelayMs: number;
   /** How often the provisioner looks for nodes to disrupt, as Karpenter's 10 s. */
@@ -33,7 +35,7 @@ const CONSOLIDATE_AFTER_INTERVALS = 3;
 export async function runCluster(options: ClusterProcessOptions): Promise<void> {
   const asked = untilAskedToEnd();
   const log = createLogger({ level: options.logLevel, name: "cluster", clock: systemClock });
-  const { dir, nodes, zones, bootDelayMs, disruptionIntervalMs, apiPort, adminPort } = options;
+  const { dir, nodes, onDemand, zones, bootDelayMs, disruptionIntervalMs, apiPort, adminPort } = options;
   const cluster = await startEmbeddedCluster({
     dir,
     nodes,
@@ -47,9 +49,12 @@ export async function runCluster(options: ClusterProcessOptions): Promise<void> 
     log: (level, message, fields) => log[level](fields, message),
     kubelet: { env: { RELEVO_EXAMPLES: EXAMPLES } },
     validators: { [kindKey(POOLS)]: poolProblems },
-    ...(disruptionIntervalMs === undefined
-      ? {}
-      : { provisioner: { disruptionIntervalMs, consolidateAfterMs: CONSOLIDATE_AFTER_INTERVALS * disruptionIntervalMs } }),
+    provisioner: {
+      maxOnDemand: onDemand,
+      ...(disruptionIntervalMs === undefined
+        ? {}
+        : { disruptionIntervalMs, consolidateAfterMs: CONSOLIDATE_AFTER_INTERVALS * disruptionIntervalMs }),
+    },
   });
   tellReady({ cluster: cluster.url, admin: cluster.adminUrl, kubeconfig: cluster.kubeconfigPath });
   await asked;

@@ -15,6 +15,8 @@ export interface StackOptions {
   /** Store, cluster, keys and logs lie beneath it. */
   readonly dir: string;
   readonly nodes: number;
+  /** Machines on demand that may come beside them; 0: none is offered. */
+  readonly onDemand: number;
   readonly zones: readonly string[];
   readonly bootDelayMs: number;
   readonly disruptionIntervalMs: number;
@@ -68,6 +70,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       "cluster",
       ...log,
       ...["--dir", join(dir, "cluster"), "--nodes", String(options.nodes), "--zones", options.zones.join(",")],
+      ...["--on-demand", String(options.onDemand)],
       ...["--boot-delay", formatDuration(options.bootDelayMs), "--disruption-interval", formatDuration(options.disruptionIntervalMs)],
       ...["--api-port", portOf(known.cluster, ports.cluster), "--admin-port", portOf(known.admin, ports.admin)],
     ]);
