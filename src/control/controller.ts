@@ -45,6 +45,11 @@ import type { PoolWriter } from "./pool-writer.ts";
 
 /** The safety net: a pool is looked at this often even when nothing calls. */
 const PERIODIC_PASS_MS = 5_000;
+/** Up to so many instances a pass costs next to nothing. */
+const SMALL_POOL = 25;
+const GAP_PER_INSTANCE_MS = 0.2;
+/** A replacement waits for about ten passes, one after the other. */
+const LONGEST_GAP_MS = 250;
 
 export interface ControllerParts {
   readonly store: Store;
@@ -96,6 +101,7 @@ export class Controller {
       parts.clock,
       (key) => this.#reconcile(key),
       (key, error) => this.#failed(key, error),
+      (key) => gapAfterPass(this.#instances.get(key)?.size ?? 0),
     );
     this.#collector = new Collector(parts);
     this.#services = new FixedServices(parts.store);
@@ -468,6 +474,11 @@ function newestStampOf({ instances, failures, evidence, reasons }: PoolRows): In
     ...evidence.map(({ firstSeen }) => firstSeen),
     ...reasons.map(({ since }) => since),
   );
+}
+
+/** Each pass looks at all instances: over many of them, what changes within a gap is worth one pass and not one for each change. */
+function gapAfterPass(instances: number): number {
+  return instances <= SMALL_POOL ? 0 : Math.min(Math.ceil(instances * GAP_PER_INSTANCE_MS), LONGEST_GAP_MS);
 }
 
 function invalid(problem: string): Hold {

@@ -102,3 +102,29 @@ test("after it was stopped nothing runs", async () => {
   await clock.advance(1_000);
   expect(runs).toBe(1);
 });
+
+test("after a run that asks for a gap, what calls meanwhile is one run at its end; a first call does not wait", async () => {
+  const clock = new VirtualClock(0);
+  const runs: number[] = [];
+  const queue = new WorkQueue(
+    clock,
+    async () => {
+      runs.push(clock.now());
+      if (runs.length === 1) queue.wake("a"); // while it runs
+      return null;
+    },
+    noError,
+    () => 50,
+  );
+  queue.wake("a");
+  await clock.advance(10);
+  queue.wake("a");
+  await clock.advance(90);
+  expect(runs).toEqual([0, 50]);
+  queue.wake("a");
+  await clock.advance(100);
+  expect(runs).toEqual([0, 50, 100]);
+  await clock.advance(500);
+  queue.wake("a");
+  expect(runs).toEqual([0, 50, 100, 700]);
+});

@@ -1,6 +1,7 @@
 /**
  * Keys that want to be looked at: each at most once at a time, coalesced while it waits, again at a time that it names. A run that throws is tried again
- * after a pause that doubles, so that one bad key never stops the others.
+ * after a pause that doubles, so that one bad key never stops the others. A run that costs much may ask for a gap after it: what calls meanwhile waits for
+ * its end and is looked at in one go.
  */
 import type { Clock, Instant, Timer } from "../kernel/clock.ts";
 
@@ -13,27 +14,38 @@ interface Entry {
   failures: number;
   timer: Timer | undefined;
   timerAt: Instant;
+  /** On the monotonic clock: not run before. */
+  restsUntil: number;
 }
+
+const NO_GAP = (): number => 0;
 
 export class WorkQueue {
   readonly #clock: Clock;
   readonly #run: (key: string) => Promise<Instant | null>;
   readonly #onError: (key: string, error: unknown) => void;
+  readonly #gapMs: (key: string) => number;
   readonly #entries = new Map<string, Entry>();
   #stopped = false;
 
-  /** `run` returns when it wants to look again at the latest; null when only a wake-up matters. */
-  constructor(clock: Clock, run: (key: string) => Promise<Instant | null>, onError: (key: string, error: unknown) => void) {
+  /** `run` returns when it wants to look again at the latest; null when only a wake-up matters. `gapMs`: from the end of a run to the next. */
+  constructor(
+    clock: Clock,
+    run: (key: string) => Promise<Instant | null>,
+    onError: (key: string, error: unknown) => void,
+    gapMs: (key: string) => number = NO_GAP,
+  ) {
     this.#clock = clock;
     this.#run = run;
     this.#onError = onError;
+    this.#gapMs = gapMs;
   }
 
   wake(key: string): void {
     if (this.#stopped) return;
     const entry = this.#entryOf(key);
     if (entry.running) entry.again = true;
-    else void this.#start(key, entry);
+    else this.#startWhenRested(key, entry);
   }
 
   forget(key: string): void {
@@ -49,21 +61,30 @@ export class WorkQueue {
   #entryOf(key: string): Entry {
     const known = this.#entries.get(key);
     if (known) return known;
-    const fresh: Entry = { running: false, again: false, failures: 0, timer: undefined, timerAt: Number.POSITIVE_INFINITY };
+    const fresh: Entry = { running: false, again: false, failures: 0, timer: undefined, timerAt: Number.POSITIVE_INFINITY, restsUntil: 0 };
     this.#entries.set(key, fresh);
     return fresh;
+  }
+
+  #startWhenRested(key: string, entry: Entry): void {
+    const restMs = Math.ceil(entry.restsUntil - this.#clock.monotonic());
+    if (restMs > 0) this.#wakeAt(key, entry, this.#clock.now() + restMs);
+    else void this.#start(key, entry);
   }
 
   async #start(key: string, entry: Entry): Promise<void> {
     entry.running = true;
     entry.timer?.cancel();
     entry.timerAt = Number.POSITIVE_INFINITY;
+    let gapMs: number;
     do {
       entry.again = false;
       await this.#look(key, entry);
-    } while (entry.again && entry.failures === 0 && !this.#stopped);
+      gapMs = this.#gapMs(key);
+    } while (entry.again && entry.failures === 0 && gapMs === 0 && !this.#stopped);
     entry.running = false;
-    if (entry.again) this.#wakeAt(key, entry, this.#clock.now() + FIRST_PAUSE_MS);
+    entry.restsUntil = this.#clock.monotonic() + gapMs;
+    if (entry.again) this.#wakeAt(key, entry, this.#clock.now() + (entry.failures === 0 ? gapMs : FIRST_PAUSE_MS));
   }
 
   async #look(key: string, entry: Entry): Promise<void> {
