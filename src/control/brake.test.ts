@@ -68,7 +68,8 @@ test("who is not judged does not count", () => {
 });
 
 test.each([
-  ["the gateway sees it too", { witnessed: true }],
+  ["the gateway gets no answer either", { unreached: true }],
+  ["it answers us that it is not well", { health: { state: "failing", since: NOON, code: "unhealthy" } }],
   ["the API server calls its node not ready", { on: [node("n1", { ready: false })] }],
   ["it was announced", { evidence: ["spot_interruption"] }],
 ] as const)("a late lease is no suspect of ours when %s", (_, rest) => {
@@ -88,4 +89,11 @@ test("when the brake goes because most renew again, the rest gets a full TTL ane
   expect(anew).toEqual(["c"]);
   expect(brake.look(pools)).toBeNull();
   expect(anew).toEqual(["c"]);
+});
+
+test("an instance that says that it could not renew is no witness against itself: it may be us that it did not reach", () => {
+  const lapsed = { health: { state: "failing", since: NOON - 5_000, code: "lease_lapsed" }, witnessed: true } as const;
+  const said = [poolOf({}, [serving({ id: "a", ...lapsed }), serving({ id: "b", ...lapsed })])];
+  expect(leaseBrake({ a: late(), b: late() }).brake.look(said)).toEqual({ late: 2, total: 2 });
+  expect(brakeOf(said)).toBeNull();
 });

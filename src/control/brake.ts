@@ -4,6 +4,7 @@
  * than half of them were not renewed at once, it is the way to us that is suspected.
  */
 import type { Instant } from "../kernel/clock.ts";
+import { LEASE_LAPSED } from "../model/protocol.ts";
 import type { InstanceSnapshot, LeaseState, PoolSnapshot } from "../plan/snapshot.ts";
 
 export const BRAKE_SHARE = 0.5;
@@ -46,7 +47,8 @@ export class LeaseBrake {
         const lease = this.#judge.stateOf(pool, id, incarnation.number);
         if (lease.state === "none" || lease.state === "unwatched" || lease.state === "unasked") continue;
         total += 1;
-        if ((lease.state === "late" || lease.state === "expired") && !isSeenByOthers(instance))
+        const isSilent = lease.state === "late" || lease.state === "expired";
+        if (isSilent && !saysItself(instance) && !isSeenByOthers(instance, instance.unreached))
           suspects.push({ pool, instance: id, since: lease.since });
       }
     const late = mostAtOnce(suspects.map(({ since }) => since));
@@ -64,12 +66,20 @@ function isWatched({ record }: InstanceSnapshot): boolean {
 
 /** Undefined when it is none: it is well, or somebody else says that it is not. */
 function suspectSince(instance: InstanceSnapshot): Instant | undefined {
-  return instance.health.state !== "failing" || isSeenByOthers(instance) ? undefined : instance.health.since;
+  const { health, witnessed } = instance;
+  // One that answers us that it could not renew its lease is no silence of anybody.
+  if (health.state !== "failing" || health.code === LEASE_LAPSED) return undefined;
+  return isSeenByOthers(instance, witnessed) ? undefined : health.since;
+}
+
+/** It answers us, and lacks something else than what it gets from us. */
+function saysItself({ health }: InstanceSnapshot): boolean {
+  return health.state === "failing" && health.code === "unhealthy";
 }
 
 /** A gateway, the API server or a notice says too that it is not well. */
-function isSeenByOthers({ pods, evidence, witnessed }: InstanceSnapshot): boolean {
-  return witnessed || evidence.length > 0 || pods.some(({ node }) => node?.ready !== true);
+function isSeenByOthers({ pods, evidence }: InstanceSnapshot, byGateway: boolean): boolean {
+  return byGateway || evidence.length > 0 || pods.some(({ node }) => node?.ready !== true);
 }
 
 /** How many began within one window. That they began together is what is suspicious, however long ago it was: time is no second witness. */

@@ -47,6 +47,9 @@ export const leaseAccessSchema = z.object({
 });
 export type LeaseAccess = z.infer<typeof leaseAccessSchema>;
 
+/** How the reason of a health answer begins while the instance may not write because it was not able to renew in time: it may again once it is. */
+export const LEASE_LAPSED = "lease_lapsed";
+
 /** POST to the `url` of the access: a renewal; with `epoch: null` the holder asks for its epoch. */
 export const leaseRenewalSchema = z.object({
   pool: z.string().min(1).max(100),

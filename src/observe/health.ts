@@ -6,7 +6,8 @@
  *    wait for its whole limit, and that is part of the time that it is gone. One passed answer means passing.
  * 2. An answer counts for the process that was asked: a new incarnation begins at unknown.
  */
-import type { InstanceDriver, InstanceTarget } from "../drivers/port.ts";
+import type { InstanceDriver, InstanceHealth, InstanceTarget } from "../drivers/port.ts";
+import { LEASE_LAPSED } from "../model/protocol.ts";
 import type { Clock, Instant, Timer } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { HealthState } from "../plan/snapshot.ts";
@@ -128,7 +129,7 @@ export class HealthMonitor {
   async #askHealth({ target }: Watched): Promise<{ readonly ok: boolean; readonly bootId: string | null; readonly code: string }> {
     try {
       const health = await this.#driver.health(target);
-      return { ok: health.ok, bootId: health.bootId, code: health.ok ? "ok" : "unhealthy" };
+      return { ok: health.ok, bootId: health.bootId, code: codeOf(health) };
     } catch (error) {
       return { ok: false, bootId: null, code: error instanceof RelevoError ? error.code : "check_failed" };
     }
@@ -143,4 +144,10 @@ export class HealthMonitor {
       return null;
     }
   }
+}
+
+/** One that only lacks its writer lease is there and answers: whether it is to be given up is for the judge of the leases. */
+function codeOf({ ok, reason }: InstanceHealth): string {
+  if (ok) return "ok";
+  return reason?.startsWith(LEASE_LAPSED) ? LEASE_LAPSED : "unhealthy";
 }

@@ -7,6 +7,7 @@ import type { KubePod } from "../kube/types.ts";
 import type { GatewayReport, MemberReport } from "../model/membership.ts";
 import type { Evidence } from "../model/evidence.ts";
 import type { Incarnation, InstanceRecord } from "../model/instance.ts";
+import { LEASE_LAPSED } from "../model/protocol.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import type { Placement } from "../model/placement.ts";
 import type { PoolDocument } from "../model/pool.ts";
@@ -60,6 +61,7 @@ export interface SnapshotInput {
   readonly brake: PoolSnapshot["brake"];
   readonly leaseBrake: PoolSnapshot["leaseBrake"];
   readonly rewound: PoolSnapshot["rewound"];
+  readonly awaitsWitnesses: boolean;
   readonly recoveredAt: PoolSnapshot["recoveredAt"];
   readonly now: Instant;
 }
@@ -116,6 +118,7 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
     workloads: rows.workloads,
     leaseBrake: input.leaseBrake,
     rewound: input.rewound,
+    awaitsWitnesses: input.awaitsWitnesses,
     recoveredAt: input.recoveredAt,
     // Before any recovery there is nothing to look for, and the look is over all objects.
     strangers: input.recoveredAt === null ? [] : strangersOf({ world: input.world, ...document.metadata, known: idsOf(rows) }),
@@ -165,6 +168,7 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
   const health = input.health(record.id, record.incarnation.number);
   const leads = owned.filter((pod) => ownerOf(pod, record.objects.slice(0, 1), world) !== undefined);
   const newIncarnation = renewalOf(input, record, leads, health);
+  const lease = leaseOf(input, record);
   return {
     record,
     evidence: evidenceOf.get(record.id) ?? [],
@@ -173,8 +177,9 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     newIncarnation,
     health,
     witnessed: reportsOf(input, record).some((report) => report?.health === "failing"),
-    lease: leaseOf(input, record),
-    lost: lossOf(input, record, leads, health, newIncarnation),
+    unreached: reportsOf(input, record).some((report) => report?.health === "failing" && report.healthReason !== "status_503"),
+    lease,
+    lost: lossOf(input, record, leads, { health, lease, renewal: newIncarnation }),
     obligations: input.reports.obligationsOf(record.id, record.incarnation.number),
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
     appliedEverywhere:
@@ -273,8 +278,7 @@ function lossOf(
   input: Look,
   record: InstanceRecord,
   leads: readonly KubePod[],
-  health: HealthState,
-  renewal: Incarnation | null,
+  { health, lease, renewal }: { readonly health: HealthState; readonly lease: LeaseState; readonly renewal: Incarnation | null },
 ): InstanceSnapshot["lost"] {
   const { incarnation, phase } = record;
   const hasProcess = phase === "validating" || phase === "standby" || phase === "admitted" || phase === "serving" || phase === "draining";
@@ -287,6 +291,8 @@ function lossOf(
   }
   if (isReadable && leads.length === 0) return "pod_lost";
   if (health.state !== "failing") return null;
+  // It is there and answers; whether its lease is over is judged by its renewals.
+  if (health.code === LEASE_LAPSED && lease.state !== "none" && lease.state !== "unwatched") return null;
   // A pod that somebody deletes is told to refuse work and ends by itself, or by its grace.
   if (leads.some(({ metadata }) => metadata.uid === incarnation.podUid && metadata.deletionTimestamp !== null)) return null;
   const isLongAgo = input.now - health.since >= input.document.spec.disruption.unreachableAfter;

@@ -52,6 +52,8 @@ export interface PoolSnapshot {
   readonly leaseBrake: { readonly late: number; readonly total: number } | null;
   /** Set while somebody has seen more of the store than is in it: nothing is decided from these rows. */
   readonly rewound: Rewound | null;
+  /** Set while this controller is new and those who may know more than the store have not all spoken. */
+  readonly awaitsWitnesses: boolean;
   /** When the store was last recovered from a rewind. */
   readonly recoveredAt: Instant | null;
   /** Objects under this pool's label whose instance is in no row, by instance. */
@@ -121,6 +123,8 @@ export interface InstanceSnapshot {
   readonly health: HealthState;
   /** A gateway replica's own check of this process fails too: the second witness. */
   readonly witnessed: boolean;
+  /** A gateway replica gets no answer from this process either. One that answers 503 may only lack what it cannot get from us: its lease. */
+  readonly unreached: boolean;
   /** Set when the process of the record's incarnation is known to be lost, with the witness. */
   readonly lost: "node_lost" | "pod_lost" | "process_unreachable" | "machine_taken" | null;
   readonly lease: LeaseState;

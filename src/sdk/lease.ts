@@ -205,7 +205,7 @@ export class WriterLease {
     if (this.state !== "lapsed" || this.#clock.monotonic() < this.#until + this.#options.graceMs) return false;
     // A process that stood still for longer than the grace has not been refused by anybody yet: the controller is asked once.
     if (this.#failure === null) return false;
-    this.#lose("lease_lapsed", `the writer lease was not renewed for ${this.#options.graceMs} ms after it lapsed`);
+    this.#lose("lease_given_up", `the writer lease was not renewed for ${this.#options.graceMs} ms after it lapsed`);
     return true;
   }
 

@@ -99,6 +99,7 @@ export class Harness {
       (access, bootId, epoch) => this.#renew(access, bootId, epoch),
       (bootId) => parts.instances.isRunning(bootId),
     );
+    parts.instances.hasLapsed = (bootId) => this.writers.hasLapsed(bootId);
     parts.instances.onLease = (access, bootId) => this.writers.admitted(access, bootId);
   }
 
@@ -178,21 +179,26 @@ export class Harness {
     await this.cluster.close();
   }
 
-  /** Another process over the same store and cluster, after a while without one. */
-  async restartController(downMs: number): Promise<void> {
+  /** Another process over the same store and cluster, after a while without one. `meanwhile` is done while there is none. */
+  async restartController(
+    downMs: number,
+    meanwhile: () => Promise<void> = () => Promise.resolve(),
+    { gateways = true }: { readonly gateways?: boolean } = {},
+  ): Promise<void> {
     await this.#stop();
     await this.clock.advance(downMs);
+    await meanwhile();
     const { composed, http } = await this.#compose();
     this.#composed = composed;
     this.http = http;
-    await this.#start();
+    await this.#start(gateways);
   }
 
-  async #start(): Promise<void> {
+  async #start(gateways = true): Promise<void> {
     const started = this.#composed.controller.start();
     await this.clock.advance(100);
     await started;
-    for (const gateway of this.gateways) await gateway.connect(this.#composed.controlPlane);
+    if (gateways) for (const gateway of this.gateways) await gateway.connect(this.#composed.controlPlane);
     await this.clock.advance(100);
   }
 

@@ -1,5 +1,6 @@
 /** A gateway replica as the controller knows one: it applies what it is told, reports what it holds, and can be cut off. It carries no traffic. */
 import type { Clock, Timer } from "../../src/kernel/clock.ts";
+import { compareEpochs } from "../../src/kernel/epoch.ts";
 import type { ControllerLine, GatewayReport, Member, RouteMembership } from "../../src/model/membership.ts";
 import type { ControlPlane } from "../../src/server/control-plane.ts";
 import type { ModelledInstances } from "./modelled-instances.ts";
@@ -71,8 +72,11 @@ export class ModelledGateway {
 
   #apply(routes: readonly RouteMembership[], isComplete: boolean): void {
     if (this.#controlPlane === undefined) return;
-    if (isComplete) this.#routes.clear();
+    const named = new Set(routes.map(({ route }) => route));
+    if (isComplete) for (const route of this.#routes.keys()) if (!named.has(route)) this.#routes.delete(route);
     for (const route of routes) {
+      const applied = this.#routes.get(route.route)?.generation;
+      if (applied !== undefined && compareEpochs(route.generation, applied) < 0) continue;
       this.#routes.set(route.route, route);
       for (const { instance, state } of route.members) if (state === "sealed" || state === "fenced") this.#held.delete(instance);
     }
@@ -100,15 +104,15 @@ export class ModelledGateway {
   #memberReport({ instance, incarnation, host }: Member, route: string): GatewayReport["routes"][number]["members"][number] {
     const held = this.#held.get(instance);
     const { requests, sessions } = held && (held.route ?? route) === route ? held : { requests: 0, sessions: 0 };
-    const isPassing = this.#instances.answers(host);
+    const healthReason = this.#instances.troubleAt(host);
     return {
       instance,
       incarnation,
       requests,
       upgraded: 0,
       sessions,
-      health: isPassing ? "passing" : "failing",
-      healthReason: isPassing ? null : "connection_refused",
+      health: healthReason === null ? "passing" : "failing",
+      healthReason,
     };
   }
 }

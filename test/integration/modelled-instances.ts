@@ -16,6 +16,8 @@ export class ModelledInstances extends FakeInstances {
   losing: (name: "admit" | "drain" | "close", call: InstanceCall) => boolean = () => false;
   /** Told of each admission that hands out a writer lease. */
   onLease: (access: LeaseAccess, bootId: string) => void = () => undefined;
+  /** Whether a process, by boot id, had a writer lease and has it no more: it says so to whoever asks for its health. */
+  hasLapsed: (bootId: string) => boolean = () => false;
   #boots = 0;
   readonly #containers = new Map<string, string>();
 
@@ -32,8 +34,15 @@ export class ModelledInstances extends FakeInstances {
     this.unwell.delete(podIP);
   }
 
-  answers(host: string): boolean {
-    return this.processes.has(host) && !this.unreachable.has(host) && !this.unwell.has(host);
+  /** Why a check of it fails, as a gateway says it; null when it passes. */
+  troubleAt(host: string): string | null {
+    if (!this.processes.has(host)) return "connection_refused";
+    if (this.unreachable.has(host)) return "timeout";
+    return this.unwell.has(host) || this.#isLapsed(host) ? "status_503" : null;
+  }
+
+  #isLapsed(host: string): boolean {
+    return this.hasLapsed(this.processes.get(host)?.bootId ?? "");
   }
 
   isRunning(bootId: string): boolean {
@@ -47,7 +56,8 @@ export class ModelledInstances extends FakeInstances {
   override async health(target: InstanceTarget): Promise<InstanceHealth> {
     this.#reach(target);
     const { bootId } = await super.health(target);
-    return this.unwell.has(target.host) ? { ok: false, bootId, reason: "unwell" } : { ok: true, bootId, reason: null };
+    if (this.unwell.has(target.host)) return { ok: false, bootId, reason: "unwell" };
+    return this.#isLapsed(target.host) ? { ok: false, bootId, reason: "lease_lapsed: not renewed" } : { ok: true, bootId, reason: null };
   }
 
   override async obligations(target: InstanceTarget): Promise<Obligations> {

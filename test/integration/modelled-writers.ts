@@ -59,6 +59,12 @@ export class ModelledWriters {
     );
   }
 
+  /** It held the lease and must not write any more, or not now. */
+  hasLapsed(bootId: string): boolean {
+    const writer = this.all.get(bootId);
+    return writer !== undefined && writer.epoch !== null && (writer.over !== null || this.#clock.monotonic() >= writer.until);
+  }
+
   of(instance: string): Writer | undefined {
     return [...this.all.values()].findLast(({ access }) => access.instance === instance);
   }

@@ -51,6 +51,7 @@ export function aSnapshot(record: Partial<InstanceRecord> = {}, instance: Partia
     health: { state: "unknown" },
     lost: null,
     witnessed: false,
+    unreached: false,
     lease: { state: "none" },
     obligations: null,
     ownObligations: null,
@@ -89,6 +90,7 @@ export function aSnapshot(record: Partial<InstanceRecord> = {}, instance: Partia
     workloads: [],
     leaseBrake: null,
     rewound: null,
+    awaitsWitnesses: false,
     recoveredAt: null,
     strangers: [],
   };
