@@ -134,6 +134,14 @@ export class Controllers {
     return this.#running !== undefined;
   }
 
+  /** Each port call from now on of the one that runs now, counted as `crash` counts them. */
+  watchCalls(heard: (number: number, what: string) => void): void {
+    const process = this.#running?.process;
+    if (process === undefined) return;
+    const first = process.calls;
+    process.onCall = (call, what) => heard(call - first, what);
+  }
+
   /** A crash that was armed and did not come about does not. */
   disarm(): void {
     this.#running?.process.crashAfter(Number.POSITIVE_INFINITY, "before");

@@ -109,7 +109,7 @@ export function simulatedKube(api: KubeApi, find: (ref: ObjectRef) => KubeObject
         throw new RelevoError("kube_connection_lost", `${what}: the reply was lost`, { class: "retryable" });
       }
       return result;
-    });
+    }, what);
 
   const timeOut = async <T>(type: ResourceType, what: string, effect: () => Promise<T>): Promise<never> => {
     troubles.took("api_timeouts");
@@ -214,7 +214,7 @@ class SimulatedWatch implements AsyncIterable<WatchEvent> {
       alive();
     };
     return {
-      next: () => process.pass(() => this.#next(iterator)),
+      next: () => process.pass(() => this.#next(iterator), `watch ${this.#type.plural}`),
       return: async () => {
         this.#close();
         return { done: true, value: undefined };
@@ -303,9 +303,18 @@ export function simulatedStore(store: Store, options: PortOptions): Store {
             throw storeUnavailable("the reply was lost", undefined);
           }
           return result;
-        });
+        }, process.onCall && describeStoreCall(name, input));
     },
   });
+}
+
+/** A commit by what it writes. */
+function describeStoreCall(name: string, [, changes]: readonly unknown[]): string {
+  if (name !== "commit") return `store ${name}`;
+  const kinds = (changes as readonly Change[]).map((change) =>
+    change.kind === "record_step" ? `record ${change.step.kind}` : change.kind,
+  );
+  return `store commit ${[...new Set(kinds)].join(" ")}`;
 }
 
 async function beBusy(options: PortOptions): Promise<void> {
@@ -334,7 +343,7 @@ export function simulatedDriver(driver: InstanceDriver, options: PortOptions): I
           const result = await method.apply(target, input);
           if (isTroubled) throw new RelevoError("instance_timeout", "no answer in time", { class: "retryable" });
           return result;
-        });
+        }, `instance ${name}`);
     },
   });
 }

@@ -5,12 +5,18 @@
  */
 import type { Clock, Timer } from "../kernel/clock.ts";
 
-export type Side = "before" | "after";
+/** So many turns of the promise queue later whoever was answered has come to its next call. */
+const TURNS = 60;
+
+/** `after`: the effect happened and its caller never hears of it. `heard`: it heard, went on, and dies before time goes on. */
+export type Side = "before" | "after" | "heard";
 
 export class SimulatedProcess {
   readonly name: string;
   /** Port calls so far. */
   calls = 0;
+  /** Hears of each port call as it begins: its number, and what it is. */
+  onCall: ((call: number, what: string) => void) | undefined;
   #isAlive = true;
   #crashAt = Number.POSITIVE_INFINITY;
   #crashSide: Side = "before";
@@ -72,9 +78,10 @@ export class SimulatedProcess {
   }
 
   /** Every port call goes through here. */
-  async pass<T>(effect: () => Promise<T>): Promise<T> {
+  async pass<T>(effect: () => Promise<T>, what = "call"): Promise<T> {
     if (!this.#isAlive) return never();
     const call = ++this.calls;
+    this.onCall?.(call, what);
     if (call === this.#crashAt && this.#crashSide === "before") return this.#die();
     if (this.#pause !== undefined) await this.#pause.promise;
     if (!this.#isAlive) return never();
@@ -85,7 +92,8 @@ export class SimulatedProcess {
       },
     );
     if (this.#pause !== undefined) await this.#pause.promise;
-    if (call === this.#crashAt) return this.#die();
+    if (call === this.#crashAt && this.#crashSide === "after") return this.#die();
+    if (call === this.#crashAt) void this.#dieSoon();
     return this.#isAlive ? settled() : never();
   }
 
@@ -119,6 +127,11 @@ export class SimulatedProcess {
         timer.cancel();
       },
     };
+  }
+
+  async #dieSoon(): Promise<void> {
+    for (let turn = 0; turn < TURNS; turn++) await undefined;
+    this.kill();
   }
 
   #die<T>(): Promise<T> {

@@ -76,12 +76,19 @@ export function foreignCordonsStay(): Checker {
 
 /** Watches: every API write. */
 export function onlyOwnObjectsAreTouched(): Checker {
+  /** Marks that an operator wants off. */
+  const uncordons = new Set<string>();
   return {
     id: "I8",
     rule: "no node is deleted, no foreign object touched, every delete carries a UID",
-    watches: ["api_write"],
+    watches: ["committed", "api_write"],
     on(event, { mirror, violate }) {
-      if (event.type !== "api_write") return;
+      if (event.type === "committed") {
+        for (const change of event.changes)
+          if (change.kind === "record_step" && change.step.kind.startsWith("uncordon_node/"))
+            uncordons.add((change.step.payload as { readonly cordonedBy: string }).cordonedBy);
+      }
+      if (event.type !== "api_write" || isUncordon(event, uncordons)) return;
       const problem = problemOf(event, (id) => mirror.get(id)?.phase);
       if (problem !== undefined) violate(`${event.method} ${event.ref.type.plural}/${event.ref.name}: ${problem}`);
     },
@@ -129,6 +136,19 @@ function isCordon({ method, ref, before, after }: ApiWrite): boolean {
     after !== undefined &&
     !isUnschedulable(before) &&
     isUnschedulable(after)
+  );
+}
+
+/** By an operator's command, under UID and resourceVersion, and exactly the cordon that was meant (D4). */
+function isUncordon({ method, ref, body, before, after }: ApiWrite, meant: ReadonlySet<string>): boolean {
+  const { uid, resourceVersion } = metadataOf(body);
+  return (
+    method === "patch" &&
+    ref.type.plural === "nodes" &&
+    meant.has(before?.metadata.annotations?.[ANNOTATIONS.cordonedBy] ?? "") &&
+    after?.metadata.annotations?.[ANNOTATIONS.cordonedBy] === undefined &&
+    uid === before?.metadata.uid &&
+    resourceVersion === before?.metadata.resourceVersion
   );
 }
 
