@@ -50,6 +50,8 @@ const SMALL_POOL = 25;
 const GAP_PER_INSTANCE_MS = 0.2;
 /** A replacement waits for about ten passes, one after the other. */
 const LONGEST_GAP_MS = 250;
+/** While the gateways are waited for: their first report may be no news. */
+const WITNESS_LOOK_MS = 250;
 
 export interface ControllerParts {
   readonly store: Store;
@@ -234,6 +236,7 @@ export class Controller {
     const rows = await this.#rows(key);
     const rewound = await this.#rewoundBy(found, rows);
     if (rewound !== null) return this.#holdRewound(found, rows, rewound);
+    if (this.#awaitsWitnesses(rows)) return this.#waitForWitnesses(found, rows);
     await this.#noteEra(rows);
     // A pass that has nothing to commit would never hear of it, and the steps that it goes on with end without a word.
     if (rows.authorityEpoch !== authority.epoch) throw staleEpoch(key, rows.authorityEpoch, authority.epoch);
@@ -282,6 +285,24 @@ export class Controller {
     return pass.at + PERIODIC_PASS_MS;
   }
 
+  /** A controller that has just begun remembers nothing, and a store that was restored meanwhile looks sound until a gateway replica has said what it has. */
+  #awaitsWitnesses({ authorityEpoch }: PoolRows): boolean {
+    const { clock, gateways } = this.#parts;
+    const isFirstOwner = epochParts(authorityEpoch).counter <= 1;
+    return !isFirstOwner && clock.now() < this.#settledAt && !gateways.haveAllReported;
+  }
+
+  /** What the gateways have stays as it is: one that knows nothing yet gets what there is. */
+  #waitForWitnesses(entry: PoolEntry, rows: PoolRows): Instant {
+    const pass = this.#plan(entry, rows);
+    this.#passes.set(entry.key, pass);
+    this.#follow(entry, rows);
+    this.#publish(entry, rows);
+    this.#tellThatRoutesAreKnown();
+    this.#parts.onPass?.(pass);
+    return Math.min(this.#settledAt, pass.at + WITNESS_LOOK_MS);
+  }
+
   /** Another controller may have recovered the store. */
   async #noteEra({ authorityEpoch }: PoolRows): Promise<void> {
     if (epochParts(authorityEpoch).era > this.#era.era) this.#era = await this.#parts.store.readEra();
@@ -311,6 +332,7 @@ export class Controller {
       brake: brakeOf([...this.#passes.values()].map(({ snapshot }) => snapshot)),
       leaseBrake: this.#leaseBrake.look([...this.#passes.values()].map((pass) => pass.snapshot)),
       rewound,
+      awaitsWitnesses: this.#awaitsWitnesses(rows),
       recoveredAt: this.#era.recovered?.at ?? null,
       now,
     });

@@ -161,6 +161,11 @@ export class GatewayRegistry {
     if (this.#routes.delete(route)) this.#broadcast(this.#allRoutes());
   }
 
+  /** Each replica that is registered has said since this process began what it has applied; false while there is none. */
+  get haveAllReported(): boolean {
+    return this.#replicas.size > 0 && [...this.#replicas.values()].every(({ report }) => report !== null);
+  }
+
   /** Every pool was looked at since this process began: what was not published is no route any more. */
   allRoutesKnown(): void {
     this.#areAllKnown = true;

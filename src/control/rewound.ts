@@ -38,7 +38,7 @@ export class Witnesses {
 
   /** Null when nobody knows more than these rows; then they are remembered. `route`: the one that is this pool's alone; null while another has it. */
   judge(rows: SeenRows, route: string | null, gateways: readonly GatewayView[]): Rewound | null {
-    const found = this.#byGateway(rows, route, gateways) ?? this.#byWriter(rows) ?? this.#byMemory(rows);
+    const found = this.#byMemory(rows) ?? this.#byGateway(rows, route, gateways) ?? this.#byWriter(rows);
     if (found === null) this.#remember(rows);
     return found;
   }

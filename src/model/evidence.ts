@@ -20,6 +20,7 @@ export const EVIDENCE_REASONS = {
   process_unreachable: "forced",
   machine_taken: "forced",
   lease_expired: "forced",
+  writer_fenced: "forced",
 } as const satisfies Readonly<Record<string, Loss>>;
 export type EvidenceReason = keyof typeof EVIDENCE_REASONS;
 

@@ -81,7 +81,7 @@ function toDraft(instance: InstanceSnapshot, pod: PodSnapshot, node: NodeSnapsho
 function lostProcess(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): EvidenceDraft | undefined {
   const { record, health, lease } = instance;
   if (record.incarnation.number === 0) return undefined;
-  const lost = instance.lost ?? (lease.state === "expired" ? "lease_expired" : null);
+  const lost = instance.lost ?? (lease.state === "expired" ? "lease_expired" : record.trust === "fenced" ? "writer_fenced" : null);
   if (lost === null) {
     // Time alone makes a silent process a lost one: not the next periodic pass, which may come seconds later.
     const lostAt = health.state === "failing" ? health.since + pool.spec.disruption.unreachableAfter : now;

@@ -28,6 +28,10 @@ export function planPool(seen: PoolSnapshot, now: Instant): Plan {
     draft.hold("", reason("store_rewound", { ...pool.rewound, stored: pool.rewound.stored ?? "none" }));
     return draft.finish();
   }
+  if (pool.awaitsWitnesses && now < pool.settledAt) {
+    draft.hold("", reason("observer_new", { until: formatInstant(pool.settledAt) }), pool.settledAt);
+    return draft.finish();
+  }
   if (pool.deleting && pool.spec.deletion === "orphan") {
     draft.hold("", reason("pool_orphaned"));
     return draft.finish();

@@ -35,6 +35,7 @@ export class RecoveryRepository {
     await this.#queries.set.run(this.#db, { name: "era", value: String(era) });
     await this.#queries.set.run(this.#db, { name: RECOVERY, value: JSON.stringify(recovered) });
     await this.#queries.raisePools.run(this.#db, { era });
+    await this.#queries.fenceHolders.run(this.#db, {});
     await this.#queries.fenceWorkloads.run(this.#db, { era });
     for (const pool of await this.#queries.generations.rows(this.#db, {})) {
       await this.#queries.askAgainAdmitted.run(this.#db, pool);
@@ -67,6 +68,22 @@ function queriesOf(db: Kysely<Schema>) {
         generation_era: p.era,
         generation_counter: row("generation_counter", "+", 1),
       })),
+    ),
+    /** What they have in memory may be older than what another wrote in the lost time: they never write again. */
+    fenceHolders: prepare<object>(() =>
+      db
+        .updateTable("instances")
+        .set({ trust: "fenced" })
+        .where("phase", "in", ["admitted", "serving", "draining"])
+        .where(({ exists, selectFrom }) =>
+          exists(
+            selectFrom("workloads")
+              .select("workloads.holder")
+              .whereRef("workloads.pool", "=", "instances.pool")
+              .whereRef("workloads.holder", "=", "instances.id")
+              .whereRef("workloads.incarnation", "=", "instances.incarnation"),
+          ),
+        ),
     ),
     /** Who wrote last is not known: nobody may go on, and nothing from before lands. */
     fenceWorkloads: prepare<{ era: number }>((p) =>

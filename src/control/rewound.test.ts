@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import { type Epoch, epoch } from "../kernel/epoch.ts";
+import type { GatewayView } from "../observe/snapshot.ts";
+import type { Workload } from "../model/writer.ts";
+import { type SeenRows, Witnesses } from "./rewound.ts";
+
+const POOL = "default/orders";
+
+function rowsOf(given: Partial<SeenRows> = {}): SeenRows {
+  return { pool: POOL, authorityEpoch: epoch(0, 3), generation: epoch(0, 7), instances: [], workloads: [], ...given };
+}
+
+function gateway(applied: Epoch, instances: readonly string[] = ["orders-a"], route = "orders"): GatewayView {
+  const counts = { accepted: 0, completed: 0, inFlight: 0, queued: 0, rejected: 0, cut: 0, retried: 0 };
+  const members = instances.map((instance) => ({
+    instance,
+    incarnation: 1,
+    requests: 0,
+    upgraded: 0,
+    sessions: 0,
+    health: "passing" as const,
+    healthReason: null,
+  }));
+  return {
+    replica: "gw-1",
+    silent: false,
+    lostAt: null,
+    report: { replica: "gw-1", sequence: 1, routes: [{ route, applied, members, counts }] },
+    connected: true,
+    lastSeen: 0,
+  };
+}
+
+function workload(minAccepted: Epoch, ordinal = 0): Workload {
+  return { pool: POOL, ordinal, writerEpoch: minAccepted, minAcceptedEpoch: minAccepted, holder: null, renewals: 0 };
+}
+
+describe("a gateway replica", () => {
+  test.each([
+    ["has applied what is stored", gateway(epoch(0, 7)), null],
+    ["is behind", gateway(epoch(0, 6)), null],
+    ["has applied more", gateway(epoch(0, 8)), { witness: "gateway gw-1", what: "generation", seen: "0.8", stored: "0.7" }],
+    ["is of a later era", gateway(epoch(1, 1)), { witness: "gateway gw-1", what: "generation", seen: "1.1", stored: "0.7" }],
+    ["has applied more of another route", gateway(epoch(0, 8), ["orders-a"], "shop"), null],
+    // Names of routes pass from one pool to another; generations count per pool.
+    ["still has the route from another pool", gateway(epoch(0, 8), ["shop-a"]), null],
+    ["has nobody on the route", gateway(epoch(0, 8), []), null],
+    ["is silent and has applied more", { ...gateway(epoch(0, 8)), silent: true }, { witness: "gateway gw-1", seen: "0.8" }],
+    ["has not reported", { ...gateway(epoch(0, 8)), report: null }, null],
+  ])("that %s", (_, view, found) => {
+    const judged = new Witnesses().judge(rowsOf(), "orders", [view]);
+    if (found === null) expect(judged).toBeNull();
+    else expect(judged).toMatchObject(found);
+  });
+
+  test("is no witness while the route is another pool's", () => {
+    expect(new Witnesses().judge(rowsOf(), null, [gateway(epoch(0, 8))])).toBeNull();
+  });
+});
+
+describe("this process", () => {
+  test.each<[string, Partial<SeenRows>, object]>([
+    ["an authority", { authorityEpoch: epoch(0, 2) }, { what: "authority epoch", seen: "0.3", stored: "0.2" }],
+    ["a generation", { generation: epoch(0, 6) }, { what: "generation", seen: "0.7", stored: "0.6" }],
+    ["a tombstone", { workloads: [workload(epoch(0, 1))] }, { what: "writer epoch", seen: "0.2", stored: "0.1" }],
+    ["a workload", { workloads: [] }, { what: "writer epoch", seen: "0.2", stored: null }],
+  ])("remembers %s that it has read", (_, later, found) => {
+    const witnesses = new Witnesses();
+    const sound = rowsOf({ workloads: [workload(epoch(0, 2))] });
+    expect(witnesses.judge(sound, "orders", [])).toBeNull();
+    const rewound = { ...sound, ...later };
+    expect(witnesses.judge(rewound, "orders", [])).toMatchObject({ witness: "this controller", ...found });
+    expect(witnesses.judge(rewound, "orders", []), "what was rewound is not learned").toMatchObject(found);
+    expect(witnesses.judge(sound, "orders", [])).toBeNull();
+  });
+
+  test("keeps pools apart, and remembers nothing of one that was forgotten", () => {
+    const witnesses = new Witnesses();
+    witnesses.judge(rowsOf(), "orders", []);
+    const older = { generation: epoch(0, 1), authorityEpoch: epoch(0, 1) };
+    expect(witnesses.judge(rowsOf({ pool: "default/shop", ...older }), "shop", [])).toBeNull();
+    witnesses.forget(POOL);
+    expect(witnesses.judge(rowsOf(older), "orders", [])).toBeNull();
+  });
+});
+
+describe("an instance that was given a later epoch", () => {
+  test("stays a witness until the era is above it, whatever the store gives meanwhile", () => {
+    const witnesses = new Witnesses();
+    witnesses.sawWriter(POOL, "orders-b", epoch(0, 5));
+    witnesses.sawWriter(POOL, "orders-c", epoch(0, 4));
+    const found = { witness: "instance orders-b", what: "writer epoch", seen: "0.5", stored: "0.3" };
+    expect(witnesses.judge(rowsOf({ workloads: [workload(epoch(0, 3))] }), "orders", [])).toEqual(found);
+    expect(witnesses.judge(rowsOf({ workloads: [workload(epoch(0, 9), 1)] }), "orders", [])).toMatchObject({ seen: "0.5", stored: "0.9" });
+    const recovered = { authorityEpoch: epoch(1, 4), generation: epoch(1, 8), workloads: [workload(epoch(1, 4))] };
+    expect(witnesses.judge(rowsOf(recovered), "orders", [])).toBeNull();
+  });
+});
+
+test("the highest era is that of whoever has seen most, of all pools", () => {
+  const witnesses = new Witnesses();
+  expect(witnesses.highestEra([])).toBe(0);
+  witnesses.judge(rowsOf({ generation: epoch(2, 1), authorityEpoch: epoch(2, 1) }), "orders", []);
+  expect(witnesses.highestEra([])).toBe(2);
+  witnesses.sawWriter("default/shop", "shop-a", epoch(3, 1));
+  expect(witnesses.highestEra([])).toBe(3);
+  expect(witnesses.highestEra([gateway(epoch(5, 1), ["shop-a"], "elsewhere")])).toBe(5);
+});
