@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { compareEpochs, EPOCH_ZERO, epoch, type Epoch } from "../../src/kernel/epoch.ts";
 import type { Workload, WriterHolder } from "../../src/model/writer.ts";
 import type { Authority, Change, Store } from "../../src/store/port.ts";
-import { claimed, create, incarnation, instanceIn, move, NOON, POOL, refused, walk, type StoreTest } from "./store-fixtures.ts";
+import { claimed, create, evidenceOf, incarnation, instanceIn, move, NOON, POOL, refused, walk, type StoreTest } from "./store-fixtures.ts";
 
 const WRITER: Workload = {
   pool: POOL,
@@ -105,6 +105,23 @@ export function storeWorkloadsContract(it: StoreTest): void {
 
     await store.commit(owner, [move("i-1", "draining", "sealed"), pass("i-2", epoch(0, 1))], NOON);
     expect(await workloadOf(store)).toMatchObject({ holder: { instance: "i-2" }, writerEpoch: "0.2", minAcceptedEpoch: "0.2" });
+  });
+
+  it("nobody is let on in the place of a writer that is lost and not fenced yet, whenever that was decided", async (store) => {
+    const owner = await withWriter(store);
+    await store.commit(
+      owner,
+      [...instanceIn("validating", "i-3"), ...instanceIn("standby", "i-4"), ...instanceIn("validating", "i-5")],
+      NOON,
+    );
+    await store.commit(owner, [move("i-5", "validating", "admitted")], NOON);
+    const lost = { ...evidenceOf("i-1"), loss: "forced", reason: "node_lost" } as const;
+    await store.commit(owner, [{ kind: "record_evidence", id: "e-1", evidence: lost }], NOON);
+
+    await refused(store.commit(owner, [move("i-3", "validating", "admitted")], NOON), "store_conflict");
+    await refused(store.commit(owner, [move("i-4", "standby", "admitted")], NOON), "store_conflict");
+    await store.commit(owner, [fence("i-1"), pass(null, epoch(0, 1))], NOON);
+    await store.commit(owner, [move("i-3", "validating", "admitted"), move("i-4", "standby", "admitted")], NOON);
   });
 
   it("a new process of the same instance is another writer", async (store) => {

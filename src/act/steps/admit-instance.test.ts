@@ -192,3 +192,43 @@ test("a process that is prepared and not well is not admitted (I11)", async () =
   expect(await admitInstance.act(payload, ports)).toEqual({ state: "superseded", code: "not_healthy" });
   expect(process).toMatchObject({ admittedBy: null, performed: [`prepare ${STEP.id}/prepare`] });
 });
+
+const ACCESS = {
+  url: "http://127.0.0.1:7070/v1/leases/renew",
+  token: "secret of the test",
+  pool: "default/orders",
+  instance: INSTANCE,
+  ttlMs: 10_000,
+};
+
+test("with a writer lease the very process that is admitted is told how to renew it; the secret is in no payload and no result", async () => {
+  const { world, payload, ports } = await anAdmission();
+  const told: unknown[] = [];
+  const driver = new Proxy(world.instances, {
+    get: (target, name) =>
+      name === "admit"
+        ? (...call: Parameters<typeof target.admit>) => {
+            told.push(call[1]);
+            return target.admit(...call);
+          }
+        : Reflect.get(target, name).bind(target),
+  });
+  const asked: unknown[] = [];
+  const leases = {
+    accessFor: (...subject: readonly unknown[]) => {
+      asked.push(subject);
+      return ACCESS;
+    },
+  };
+  const leased = { ...payload, lease: { pool: "default/orders", ttlMs: 10_000 } };
+
+  const outcome = await admitInstance.act(leased, { ...ports, driver, leases });
+
+  expect(outcome).toEqual(ADMITTED);
+  expect(asked).toEqual([["default/orders", INSTANCE, "boot-1", 10_000]]);
+  expect(told).toEqual([{ step: STEP.id, bootId: "boot-1", deadline: null, lease: ACCESS }]);
+  expect(JSON.stringify([leased, outcome, admitInstance.settle(leased, outcome)])).not.toContain(ACCESS.token);
+
+  expect(await admitInstance.act(payload, { ...ports, driver, leases })).toEqual(ADMITTED);
+  expect(told.at(-1), "a pool without a lease hands out none").toEqual({ step: STEP.id, bootId: "boot-1", deadline: null });
+});

@@ -1,0 +1,113 @@
+import { beforeEach, expect, test } from "vitest";
+import { epoch } from "../kernel/epoch.ts";
+import { RelevoError } from "../kernel/errors.ts";
+import { VirtualClock } from "../kernel/virtual-clock.ts";
+import { LeaseTokens } from "../lease/token.ts";
+import type { Workload } from "../model/writer.ts";
+import { LeaseWatch } from "../observe/lease-watch.ts";
+import { type LeaseRenewal, storeUnavailable } from "../store/port.ts";
+import { KEPT_TTL_MS, Leases } from "./leases.ts";
+
+const OWN: LeaseRenewal = { pool: "default/orders", instance: "orders-1", bootId: "boot-1", epoch: null };
+const WORKLOAD: Workload = {
+  pool: OWN.pool,
+  ordinal: 2,
+  writerEpoch: epoch(0, 7),
+  minAcceptedEpoch: epoch(0, 7),
+  holder: { instance: OWN.instance, incarnation: 1, bootId: OWN.bootId },
+  renewals: 1,
+};
+const TTL_MS = 9_000;
+
+let clock: VirtualClock;
+let watch: LeaseWatch;
+let ttl: number | null;
+let asked: LeaseRenewal[];
+let answer: () => Promise<Workload>;
+let leases: Leases;
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  watch = new LeaseWatch({ clock, onReturn: () => undefined });
+  ttl = TTL_MS;
+  asked = [];
+  answer = async () => WORKLOAD;
+  leases = new Leases({
+    store: {
+      renewLease: (renewal) => {
+        asked.push(renewal);
+        return answer();
+      },
+    },
+    clock,
+    watch,
+    door: { tokens: new LeaseTokens("key of the test"), url: () => "http://127.0.0.1:7070/v1/leases/renew" },
+    onAhead: () => undefined,
+    ttlOf: () => ttl,
+  });
+});
+
+const stateNow = (): string => watch.stateOf(OWN.pool, OWN.instance, 1).state;
+
+test("the access of an admission is bound to the process, and leads to this controller", () => {
+  const access = leases.accessFor(OWN.pool, OWN.instance, OWN.bootId, TTL_MS);
+  expect(access).toEqual({
+    url: "http://127.0.0.1:7070/v1/leases/renew",
+    token: new LeaseTokens("key of the test").issue(OWN),
+    pool: OWN.pool,
+    instance: OWN.instance,
+    ttlMs: TTL_MS,
+  });
+});
+
+test("a renewal answers epoch and TTL, and is seen by the judge", async () => {
+  watch.observe(OWN.pool, [WORKLOAD], TTL_MS);
+  await clock.advance(TTL_MS - 1);
+  expect(await leases.renew(OWN)).toEqual({ pool: OWN.pool, ordinal: 2, writerEpoch: "0.7", ttlMs: TTL_MS });
+  await clock.advance(TTL_MS - 1);
+  expect(stateNow()).toBe("renewed");
+});
+
+test("a pool that has no lease any more lets its holder renew", async () => {
+  ttl = null;
+  expect(await leases.renew(OWN)).toMatchObject({ ttlMs: KEPT_TTL_MS });
+});
+
+test("a renewal that the store could not take is nobody's silence; one that it refused is", async () => {
+  const later = { ...WORKLOAD, renewals: 5 };
+  watch.observe(OWN.pool, [later], TTL_MS);
+  await clock.advance(TTL_MS);
+  expect(stateNow()).toBe("late");
+  answer = () => Promise.reject(new RelevoError("lease_fenced", "it is fenced"));
+  await expect(leases.renew(OWN)).rejects.toMatchObject({ code: "lease_fenced" });
+  expect(stateNow()).toBe("late");
+  answer = () => Promise.reject(storeUnavailable("the disk is full", undefined));
+  await expect(leases.renew(OWN)).rejects.toMatchObject({ code: "store_unavailable" });
+  expect(stateNow()).toBe("unproven");
+});
+
+test("while a renewal waits for the store its holder is not late", async () => {
+  watch.observe(OWN.pool, [WORKLOAD], TTL_MS);
+  const waiting = Promise.withResolvers<Workload>();
+  answer = () => waiting.promise;
+  const renewed = leases.renew(OWN);
+  await clock.advance(3 * TTL_MS);
+  expect(stateNow()).toBe("unproven");
+  waiting.resolve({ ...WORKLOAD, renewals: 2 });
+  await renewed;
+  expect(stateNow()).toBe("renewed");
+});
+
+test("one process that asks without end is bounded, each by itself, and the store is not asked", async () => {
+  const results = await Promise.allSettled(Array.from({ length: 30 }, () => leases.renew(OWN)));
+  expect(results.filter(({ status }) => status === "fulfilled").length).toBe(20);
+  expect(results.at(-1)).toMatchObject({ reason: { code: "lease_too_often", class: "retryable" } });
+  expect(asked.length).toBe(20);
+  await leases.renew({ ...OWN, bootId: "boot-2" });
+
+  await clock.advance(1_000);
+  const later = await Promise.allSettled(Array.from({ length: 30 }, () => leases.renew(OWN)));
+  expect(later.filter(({ status }) => status === "fulfilled").length).toBe(10);
+  await clock.advance(60_000);
+  await leases.renew(OWN);
+});
