@@ -50,6 +50,8 @@ export class Traffic {
   readonly #until: number;
   /** Routes without a place, by rank of their class. */
   readonly #down: readonly Set<Route>[] = PRIORITIES.map(() => new Set<Route>());
+  /** By rank, whose request came last: the top is displaced first. What has left meanwhile may still stand below. */
+  readonly #joined: readonly Route[][] = PRIORITIES.map(() => []);
   #sweep: Timer | undefined;
 
   /** Counts up to `until`, monotonic ms. `limit`: of all that wait together. */
@@ -139,6 +141,7 @@ export class Traffic {
         this.#arrive(route, now);
       }
     }
+    for (const joined of this.#joined) if (joined.length > 4 * (this.counts.queued + 1_000)) joined.splice(0, joined.length >> 1);
     if (any && now < this.#until) this.#sweep = this.#clock.after(SWEEP_MS, () => this.#onSweep());
   }
 
@@ -155,7 +158,10 @@ export class Traffic {
         this.counts.queued += 1;
         if (waiting.length >= queue.limit || this.counts.queued > this.#limit) this.#expire(waiting, at - queue.wait);
         if (waiting.length >= queue.limit || (this.counts.queued > this.#limit && !this.#displace(route))) this.#end("rejected");
-        else waiting.push(at);
+        else {
+          waiting.push(at);
+          this.#joined[rankOf(route)]?.push(route);
+        }
       }
     }
     route.countedTo = now; // memoryless: the next gap may begin anew
@@ -173,9 +179,10 @@ export class Traffic {
   /** The last of the least urgent makes room, when it is less urgent. */
   #displace(route: Route): boolean {
     for (let rank = PRIORITIES.length - 1; rank > rankOf(route); rank--) {
-      for (const other of this.#down[rank] ?? []) {
-        if (other.waiting === null || other.waiting.length === 0) continue;
-        other.waiting.pop();
+      const joined = this.#joined[rank] ?? [];
+      for (let last = joined.pop(); last !== undefined; last = joined.pop()) {
+        if (last.waiting === null || last.waiting.length === 0) continue;
+        last.waiting.pop();
         this.#end("rejected");
         return true;
       }
