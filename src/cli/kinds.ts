@@ -235,7 +235,8 @@ export const KINDS: readonly Kind<unknown>[] = [POOLS, INSTANCES, EVIDENCE, WORK
 export function kindOf(name: string): Kind<unknown> {
   const found = KINDS.find(({ names }) => names.includes(name.toLowerCase()));
   if (found) return found;
-  const plurals = KINDS.map(({ plural }) => plural);
+  // Capacity is one thing with several tables.
+  const plurals = [...KINDS.map(({ plural }) => plural), "capacity"];
   const near = nearest(name, plurals);
   throw new RelevoError("kind_unknown", `There is nothing called ${name}.`, {
     found: name,

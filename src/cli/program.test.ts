@@ -89,7 +89,7 @@ test("what is no kind, no option or no command is a usage error, with what was p
   expect(await runCli(["get", "instnces"])).toEqual({
     code: 2,
     out: "",
-    err: "relevo: There is nothing called instnces (kind_unknown); found: instnces; allowed: pools, instances, evidence, workloads, steps, notices, cordons, nodes, gateways; did you mean instances?\n",
+    err: "relevo: There is nothing called instnces (kind_unknown); found: instnces; allowed: pools, instances, evidence, workloads, steps, notices, cordons, nodes, gateways, capacity; did you mean instances?\n",
   });
   expect((await runCli(["get", "pools", "-o", "jsn"])).code).toBe(2);
   expect((await runCli(["aply"])).err).toContain("(Did you mean apply?)");

@@ -95,7 +95,7 @@ function addPools(program: Command, context: CliContext, ended: Ended): void {
 
   program
     .command("get")
-    .description("show pools, instances, evidence, steps, notices, cordons, nodes or gateways")
+    .description("show pools, instances, evidence, steps, notices, cordons, nodes, gateways or capacity")
     .argument("<kind>", "one of these; in the singular too")
     .argument("[name]")
     .option("--pool <pool>", "only of this pool")

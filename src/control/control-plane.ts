@@ -12,6 +12,8 @@ import type { GatewayReport, RouteCounts } from "../model/membership.ts";
 import { isLeaving, type Phase } from "../model/phase.ts";
 import { type PoolDocument, poolKey, routeOf } from "../model/pool.ts";
 import type { Workload } from "../model/writer.ts";
+import type { CapacityMonitor } from "../observe/capacity.ts";
+import type { EvacuationDesk } from "./evacuation-desk.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
 import { nodeViews } from "../observe/node-views.ts";
 import type { World } from "../observe/world.ts";
@@ -55,6 +57,8 @@ export interface ControlPlaneParts {
   readonly witnesses: Witnesses;
   readonly leases: Leases;
   readonly notices: NoticeDesk;
+  readonly capacity: CapacityMonitor;
+  readonly evacuation: EvacuationDesk;
   readonly journal: Journal;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -81,6 +85,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     listCordons: async () => listCordons(parts),
     listNodes: async () => listNodes(parts),
     listGateways: () => listGateways(parts),
+    capacity: async () => ({ view: parts.capacity.view(), evacuation: parts.evacuation.overview(parts.clock.now()) }),
     plan: (pool) => plan(parts, pool),
     explain: (subject) => explain(parts, subject),
     apply: (document, parsed, options) => apply(parts, document, parsed, options.dryRun),

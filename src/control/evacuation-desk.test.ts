@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { at, instance, NOON, node, poolOf, serving } from "../../test/builders/pool.ts";
-import type { CapacityView } from "../observe/capacity.ts";
+import type { CapacityView } from "../plan/evacuation/capacity-view.ts";
 import { planEvacuation } from "../plan/evacuation/schedule.ts";
 import type { EvacuationInput, Grant } from "../plan/evacuation/types.ts";
 import { ANYWHERE } from "../model/placement.ts";
@@ -114,19 +114,23 @@ describe("whom the desk names", () => {
 });
 
 describe("places over all pools (I12, I13)", () => {
-  test("the critical come first where machines are scarce, whichever pool was looked at first", () => {
-    const { desk, turns } = aDesk({ capacity: () => capacity(10, 8) });
-    const batch = Array.from({ length: 12 }, (_, index) => noticed(`b-${String(index).padStart(2, "0")}`, index));
-    const critical = Array.from({ length: 3 }, (_, index) => noticed(`c-${index}`, index));
-    desk.look(pool("z", critical, { priority: "critical" }), NOON);
+  test("the critical come first where machines are scarce, whichever pool was looked at first; each pool may look for room beside", () => {
+    const { desk, turns } = aDesk({ capacity: () => capacity(10, 4) });
+    const batch = Array.from({ length: 16 }, (_, index) => noticed(`b-${String(index).padStart(2, "0")}`, index));
+    const critical = Array.from({ length: 14 }, (_, index) => noticed(`c-${String(index).padStart(2, "0")}`, index));
+    desk.look(pool("z", critical.slice(0, 2), { priority: "critical" }), NOON);
     const { evacuation } = desk.look(pool("a", batch, { priority: "batch" }), NOON);
-    const went = [...evacuation.values()].filter(({ kind }) => kind === "go").length;
-    expect(went).toBe(2 + MOST_UNPLACED - 3);
-    expect(kinds(evacuation)["b-11"]).toBe("quota");
-    expect(kinds(desk.adviceFor("default/z", NOON).evacuation)).toEqual({
-      "c-0": "on_demand/local",
-      "c-1": "on_demand/local",
-      "c-2": "on_demand/local",
+    desk.look(pool("z", critical, { priority: "critical" }), NOON);
+    const placesOf = (grants: ReadonlyMap<string, Grant>) => {
+      const places = Object.values(kinds(grants));
+      return Object.fromEntries([...new Set(places)].toSorted().map((place) => [place, places.filter((each) => each === place).length]));
+    };
+    expect(placesOf(evacuation)).toEqual({ "on_demand/local": 4, quota: 2, "room/default/a": MOST_UNPLACED });
+    expect(kinds(evacuation)["b-15"]).toBe("quota");
+    expect(placesOf(desk.adviceFor("default/z", NOON).evacuation)).toEqual({
+      "on_demand/local": 2,
+      quota: 2,
+      "room/default/z": MOST_UNPLACED,
     });
     expect(turns).toEqual([]);
   });
@@ -154,9 +158,11 @@ describe("places over all pools (I12, I13)", () => {
 
   test("where no machine may be made a critical one takes the room of a batch standby, which that pool gives up until it is used", () => {
     const { desk, turns } = aDesk({ capacity: () => capacity(4, 4) });
-    const unplaced = Array.from({ length: MOST_UNPLACED }, (_, index) => successor(`u-${index}`, index, "pending"));
-    desk.look(pool("reports", [named("r", 0), warm("w1"), warm("w2"), ...unplaced], { priority: "batch", standby: { count: 2 } }, 1), NOON);
-    const { evacuation } = desk.look(pool("orders", [noticed("c", 0)], { priority: "critical" }), NOON);
+    const unplaced = Array.from({ length: MOST_UNPLACED }, (_, index) => successor(`u-${index}`, index + 1, "pending"));
+    desk.look(pool("reports", [named("r", 0), warm("w1"), warm("w2")], { priority: "batch", standby: { count: 2 } }, 1), NOON);
+    const seen = (...more: readonly InstanceSnapshot[]) =>
+      pool("orders", [noticed("c", 0), ...unplaced, ...more], { priority: "critical" }, 11);
+    const { evacuation } = desk.look(seen(), NOON);
     expect([...evacuation.values()]).toEqual([
       {
         kind: "go",
@@ -170,9 +176,9 @@ describe("places over all pools (I12, I13)", () => {
     ]);
     expect(turns).toEqual(["default/reports"]);
     expect(desk.adviceFor("default/reports", NOON + 1_000).makesRoom).toBe(1);
-    desk.look(pool("orders", [noticed("c", 0), successor("c", 0, "pending")], { priority: "critical" }, 1), NOON + 1_000);
+    desk.look(seen(successor("c", 0, "pending")), NOON + 1_000);
     expect(desk.adviceFor("default/reports", NOON + 2_000).makesRoom).toBe(1);
-    desk.look(pool("orders", [noticed("c", 0), successor("c", 0, "preparing")], { priority: "critical" }, 1), NOON + 9_000);
+    desk.look(seen(successor("c", 0, "preparing")), NOON + 9_000);
     expect(desk.adviceFor("default/reports", NOON + 9_000).makesRoom).toBe(0);
   });
 });

@@ -9,7 +9,7 @@
  * 3. A look costs what its pool has; a schedule costs what waits to be moved, and is made at most so often that this stays a small share of the time.
  */
 import type { Instant } from "../kernel/clock.ts";
-import type { CapacityView } from "../observe/capacity.ts";
+import type { CapacityView, EvacuationOverview } from "../plan/evacuation/capacity-view.ts";
 import { SITE } from "../observe/spots.ts";
 import { AbsorptionBucket, type LearnedAbsorption } from "../plan/evacuation/bucket.ts";
 import { evacueesOf } from "../plan/evacuation/evacuees.ts";
@@ -109,6 +109,24 @@ export class EvacuationDesk {
 
   learned(): LearnedAbsorption | undefined {
     return this.#bucket?.learned();
+  }
+
+  /** What could take over now, what of that is promised, and what the site absorbs: for people to read. */
+  overview(now: Instant): EvacuationOverview {
+    const bucket = this.#bucketAt(now);
+    const reserved = countBySupply([...this.#reservations.values()].filter(({ until }) => until > now));
+    const absorption = bucket.view(now);
+    const supplies = suppliesOf(
+      [...this.#pools.values()].map(({ supply }) => supply),
+      this.#options.capacity(),
+      absorption,
+      (supply) => reserved.get(supply) ?? 0,
+    );
+    return {
+      supplies: supplies.map((supply) => ({ supply, reserved: reserved.get(supply.id) ?? 0 })),
+      absorption,
+      prediction: this.#prediction ?? null,
+    };
   }
 
   #takeIn(pool: PoolSnapshot, now: Instant): void {

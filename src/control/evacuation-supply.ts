@@ -1,7 +1,7 @@
 /** What could take over, as the schedule sees it: the warm standby of each pool, and machines that may still be made. Pure. */
 import type { Priority } from "../model/membership.ts";
 import { isCandidate } from "../model/phase.ts";
-import type { CapacityView } from "../observe/capacity.ts";
+import type { CapacityView } from "../plan/evacuation/capacity-view.ts";
 import { SITE } from "../observe/spots.ts";
 import { standbySupplyId } from "../plan/evacuation/turn.ts";
 import type { Absorption, Supply } from "../plan/evacuation/types.ts";
@@ -10,10 +10,15 @@ import { isWarm } from "../plan/standby.ts";
 
 export const ON_DEMAND = `on_demand/${SITE}`;
 /**
- * Beyond what NodePools let be made, running machines may have room that nobody tells of: so many candidates may look for it at once. One that has found
- * its place lets the next one look.
+ * Beyond what NodePools let be made, running machines may have room that nobody tells of: so many candidates of a pool may look for it at once, whatever the
+ * others do. One that has found its place lets the next one look.
  */
 export const MOST_UNPLACED = 10;
+/** Room that the candidates of a pool may look for. */
+export function roomSupplyId(pool: string): string {
+  return `room/${pool}`;
+}
+
 /** Nobody says that there is an end. */
 const BOUNDLESS = 1_000_000;
 
@@ -52,12 +57,13 @@ export function suppliesOf(
       const preemptible = priority === "batch" ? { priority, count: free, readyInMs: capacity.readyInMs } : null;
       return { ...here, id, kind: "standby", pool, free, readyInMs: 0, preemptible };
     });
-  const unplaced = pools.reduce((sum, each) => sum + each.unplaced, 0);
-  const free = Math.max(0, machinesLeft(capacity) + Math.max(0, MOST_UNPLACED - unplaced) - reserved(ON_DEMAND));
-  return [
-    ...standby,
-    { ...here, id: ON_DEMAND, kind: "on_demand", pool: null, free, boundBy: "quota", readyInMs: capacity.readyInMs, preemptible: null },
-  ];
+  const made = { ...here, kind: "on_demand", boundBy: "quota", readyInMs: capacity.readyInMs, preemptible: null } as const;
+  const machines = machinesLeft(capacity) - reserved(ON_DEMAND);
+  const sought = pools.map(({ pool, unplaced }): Supply => {
+    const id = roomSupplyId(pool);
+    return { ...made, id, pool, free: Math.max(0, MOST_UNPLACED - unplaced - reserved(id)) };
+  });
+  return [...standby, { ...made, id: ON_DEMAND, pool: null, free: Math.max(0, machines) }, ...sought];
 }
 
 function machinesLeft({ quotas }: CapacityView): number {

@@ -8,9 +8,10 @@
 import type { Clock, Instant } from "../kernel/clock.ts";
 import { conditionOf, type KubeNode, type NodeClaim } from "../kube/types.ts";
 import type { EvidenceReason } from "../model/evidence.ts";
-import { ANYWHERE, type Placement, type Spot, spotId } from "../model/placement.ts";
+import { ANYWHERE, type Spot, spotId } from "../model/placement.ts";
 import { compareText } from "../plan/view.ts";
 import { heatOf, LAUNCH_HALF_LIFE_MS, LOSS_HALF_LIFE_MS, placementOf, type SpotHistory } from "../plan/evacuation/heat.ts";
+import type { CapacityView, Quota, SpotHealth } from "../plan/evacuation/capacity-view.ts";
 import type { NodeFinding, PoolSnapshot } from "../plan/snapshot.ts";
 import { NODE_POOL_LABEL, spotOfNode, spotsOfClaim, spotsOfPool } from "./spots.ts";
 import type { World } from "./world.ts";
@@ -28,37 +29,6 @@ const REFRESH_MS = 5_000;
 const FIRST_READY_MS = 60_000;
 /** The weight of the newest measurement. */
 const LEARNING = 0.3;
-
-export interface SpotHealth {
-  readonly spot: Spot;
-  readonly heat: number;
-  /** That are there and not announced to go. */
-  readonly machines: number;
-  /** Within the last six half-lives. */
-  readonly losses: number;
-  readonly failedLaunches: number;
-  readonly launches: number;
-  readonly lastLossAt: Instant | null;
-  readonly lastFailureAt: Instant | null;
-}
-
-/** How many machines may be there, by what was agreed with their provider. */
-export interface Quota {
-  readonly nodePool: string;
-  /** In machines; null: no such limit. */
-  readonly limit: number | null;
-  readonly machines: number;
-  readonly spots: readonly Spot[];
-}
-
-export interface CapacityView {
-  readonly at: Instant;
-  readonly spots: readonly SpotHealth[];
-  readonly placement: Placement;
-  readonly quotas: readonly Quota[];
-  /** From the decision to make an instance to one that is ready, as measured. */
-  readonly readyInMs: number;
-}
 
 interface Kept {
   readonly spot: Spot;

@@ -5,6 +5,7 @@ import type { FastifyInstance } from "fastify";
 import { epoch } from "../kernel/epoch.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
+import { LeaseTokens } from "../lease/token.ts";
 import { storeUnavailable } from "../store/port.ts";
 import { signBody } from "./access.ts";
 import { createServer, type ServerOptions } from "./app.ts";
@@ -22,12 +23,14 @@ interface Running {
   readonly logged: () => Record<string, unknown>[];
 }
 
+const LEASES = new LeaseTokens("key of the test");
+
 async function aServer(fake = new FakeControlPlane({ pools: [aPool()] }), options: Partial<ServerOptions> = {}): Promise<Running> {
   const clock = new VirtualClock(NOON);
   const metrics = createMetrics();
   const lines: string[] = [];
   const log = createLogger({ level: "debug", name: "test", clock, destination: { write: (line) => void lines.push(line) } });
-  const parts = { controlPlane: fake, metrics, log, clock };
+  const parts = { controlPlane: fake, metrics, log, clock, leaseTokens: LEASES };
   const app = await createServer({
     ...parts,
     options: { host: "127.0.0.1", token: TOKEN, webhookSecret: null, version: "0.0.0", ...options },
@@ -172,7 +175,7 @@ test("a pool is shown with its counts and the reason why nothing is done (D11)",
     floor: 3,
     max: 8,
     serving: 4,
-    priority: "critical",
+    priority: "standard",
     standby: { wanted: 0, ready: 0 },
     phases: { serving: 4 },
     route: "orders",
@@ -493,6 +496,7 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/metrics",
     "/readyz",
     "/v1/apply",
+    "/v1/capacity",
     "/v1/cordons",
     "/v1/evidence",
     "/v1/explain",
@@ -542,4 +546,45 @@ test("a refusal of our own keeps its class's status when its code has none", asy
   const answer = await app.inject({ method: "POST", url: "/v1/unfreeze", headers: AUTHORIZED, payload: { pool: null, by: "ann" } });
 
   expect([answer.statusCode, answer.json()]).toEqual([409, { error: { code: "something_new", message: "Not now." } }]);
+});
+
+const OWN = { pool: "default/orders", instance: "orders-1", bootId: "boot-1", epoch: "0.1" };
+
+function renewing(app: FastifyInstance, body: object, token: string | undefined) {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  return app.inject({ method: "POST", url: "/v1/leases/renew", headers, payload: body });
+}
+
+test("an instance renews its lease with the token of its own process, and with no other, whatever the API itself demands", async () => {
+  for (const token of [TOKEN, null]) {
+    const { app, fake } = await aServer(undefined, { token });
+
+    const answer = await renewing(app, OWN, LEASES.issue(OWN));
+    expect([answer.statusCode, answer.json()]).toEqual([200, { pool: OWN.pool, ordinal: 0, writerEpoch: "0.1", ttlMs: 10_000 }]);
+    expect(fake.calls).toEqual([{ call: "renewLease", with: OWN }]);
+
+    for (const other of [TOKEN, undefined, "x", LEASES.issue({ ...OWN, bootId: "boot-2" }), new LeaseTokens("another key").issue(OWN)]) {
+      const refused = await renewing(app, OWN, other);
+      expect([refused.statusCode, refused.json().error.code]).toEqual([401, "lease_token_invalid"]);
+    }
+    expect(fake.calls.length, "the controller was not asked").toBe(1);
+  }
+});
+
+test.each([
+  ["lease_not_held", "conflict", 409],
+  ["lease_fenced", "terminal", 410],
+  ["lease_too_often", "retryable", 429],
+] as const)("a renewal that is refused as %s says so", async (code, errorClass, status) => {
+  const { app } = await aServer(new FakeControlPlane({ failure: new RelevoError(code, "it is refused", { class: errorClass }) }));
+  const answer = await renewing(app, OWN, LEASES.issue(OWN));
+  expect([answer.statusCode, answer.json().error.code]).toEqual([status, code]);
+});
+
+test("a renewal of a wrong form, or one that is too long, is refused before anything else", async () => {
+  const { app, fake } = await aServer();
+  for (const wrong of [{}, { ...OWN, epoch: "1" }, { ...OWN, bootId: "" }, { ...OWN, bootId: "b".repeat(300) }])
+    expect((await renewing(app, wrong, LEASES.issue(OWN))).statusCode).toBe(400);
+  expect((await renewing(app, { ...OWN, pool: "p".repeat(5_000) }, LEASES.issue(OWN))).statusCode).toBe(413);
+  expect(fake.calls).toEqual([]);
 });

@@ -15,6 +15,7 @@ import type { StepRecord } from "../model/step.ts";
 import type { LeaseGrant } from "../model/protocol.ts";
 import type { Workload } from "../model/writer.ts";
 import type { Plan } from "../plan/decision.ts";
+import type { CapacityView, EvacuationOverview } from "../plan/evacuation/capacity-view.ts";
 import type { LeaseState, Rewound } from "../plan/snapshot.ts";
 import type { Freeze, LeaseRenewal, LossCounts, NoticeRecord, StandingReason, StoreEra } from "../store/port.ts";
 
@@ -32,6 +33,8 @@ export interface ControlPlane {
   listCordons(): Promise<readonly CordonState[]>;
   listNodes(): Promise<readonly NodeState[]>;
   listGateways(): Promise<readonly GatewayReplicaState[]>;
+  /** Capacity health, and what could take over. */
+  capacity(): Promise<CapacityState>;
 
   /** The pure planner on the live snapshot; changes nothing. Throws `pool_not_found`. */
   plan(pool: string): Promise<PlanResult>;
@@ -169,6 +172,11 @@ export interface GatewayReplicaState {
   readonly lastReportAt: Instant | null;
   readonly silent: boolean;
   readonly routes: readonly { readonly route: string; readonly applied: Epoch; readonly current: Epoch; readonly counts: RouteCounts }[];
+}
+
+export interface CapacityState {
+  readonly view: CapacityView;
+  readonly evacuation: EvacuationOverview;
 }
 
 export interface PlanResult {

@@ -6,8 +6,10 @@ import { routeOf } from "../model/pool.ts";
 import { type Reason, sentenceOf } from "../model/reasons.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { Effect, Move } from "../plan/decision.ts";
+import { HOT } from "../plan/evacuation/heat.ts";
 import type { NoticeRecord } from "../store/port.ts";
 import type {
+  CapacityState,
   CordonState,
   Explanation,
   GatewayReplicaState,
@@ -20,6 +22,7 @@ import type {
   WorkloadState,
 } from "./control-plane.ts";
 import type {
+  CapacityViewJson,
   CordonView,
   ErrorView,
   EvidenceView,
@@ -179,6 +182,47 @@ export function renderGateway(gateway: GatewayReplicaState): GatewayView {
     silent: gateway.silent,
     lastReportAt: maybe(gateway.lastReportAt),
     routes: gateway.routes.map((route) => ({ ...route, counts: { ...route.counts } })),
+  };
+}
+
+export function renderCapacity({ view, evacuation }: CapacityState): CapacityViewJson {
+  const { spots, placement, quotas, readyInMs } = view;
+  const { supplies, absorption, prediction } = evacuation;
+  return {
+    at: formatInstant(view.at),
+    spots: spots.map(({ spot, heat, lastLossAt, lastFailureAt, ...counts }) => ({
+      ...spot,
+      heat: Math.round(heat * 1_000) / 1_000,
+      hot: heat >= HOT,
+      ...counts,
+      lastLossAt: maybe(lastLossAt),
+      lastFailureAt: maybe(lastFailureAt),
+    })),
+    placement: {
+      avoid: { zones: [...placement.avoid.zones], instanceTypes: [...placement.avoid.instanceTypes] },
+      capacityType: placement.capacityType,
+    },
+    quotas: quotas.map(({ nodePool, limit, machines }) => ({ nodePool, limit, machines })),
+    readyInMs: Math.round(readyInMs),
+    supplies: supplies.map(({ supply: { id, kind, pool, free, preemptible, readyInMs: ready, boundBy }, reserved }) => ({
+      id,
+      kind,
+      pool,
+      free,
+      reserved,
+      preemptible: preemptible?.count ?? 0,
+      readyInMs: Math.round(ready),
+      boundBy: boundBy ?? null,
+    })),
+    absorption: { ...absorption },
+    prediction: prediction && {
+      withinMs: prediction.withinMs,
+      within: prediction.within,
+      beforeDeadline: prediction.beforeDeadline,
+      of: prediction.of,
+      attainable: prediction.attainable,
+      bottleneck: prediction.bottleneck,
+    },
   };
 }
 

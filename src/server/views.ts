@@ -1,6 +1,7 @@
 /** The JSON of the HTTP API: one schema each for the answers, the OpenAPI document and the CLI. Times are RFC 3339 in UTC. */
 import { z } from "zod";
 import { LOSSES, PHASES, SEALS, TRUSTS } from "../model/phase.ts";
+import { SUPPLY_KINDS } from "../plan/evacuation/types.ts";
 import { PRIORITIES, routeCountsSchema } from "../model/membership.ts";
 
 const time = z.iso.datetime();
@@ -186,6 +187,56 @@ export const gatewayView = z.object({
   routes: z.array(z.object({ route: z.string(), applied: z.string(), current: z.string(), counts: routeCountsSchema })),
 });
 export type GatewayView = z.infer<typeof gatewayView>;
+
+export const capacityView = z.object({
+  at: time,
+  spots: z.array(
+    z.object({
+      site: z.string(),
+      zone: z.string(),
+      instanceType: z.string(),
+      capacityType: z.string(),
+      heat: z.number().meta({ description: "0 is well, 1 is dying" }),
+      hot: z.boolean().meta({ description: "avoided while another one is there" }),
+      machines: z.int(),
+      losses: z.int(),
+      launches: z.int(),
+      failedLaunches: z.int(),
+      lastLossAt: maybeTime,
+      lastFailureAt: maybeTime,
+    }),
+  ),
+  placement: z.object({
+    avoid: z.object({ zones: z.array(z.string()), instanceTypes: z.array(z.string()) }),
+    capacityType: z.string().nullable(),
+  }),
+  quotas: z.array(z.object({ nodePool: z.string(), limit: z.int().nullable(), machines: z.int() })),
+  readyInMs: z.int().meta({ description: "from the decision to make an instance to one that is ready, as measured" }),
+  supplies: z.array(
+    z.object({
+      id: z.string(),
+      kind: z.enum(SUPPLY_KINDS),
+      pool: z.string().nullable(),
+      free: z.int(),
+      reserved: z.int(),
+      preemptible: z.int().meta({ description: "of these, how many make room for a higher class" }),
+      readyInMs: z.int(),
+      boundBy: z.string().nullable(),
+    }),
+  ),
+  absorption: z.object({ site: z.string(), perSecond: z.number(), burst: z.number(), tokens: z.number() }),
+  prediction: z
+    .object({
+      withinMs: z.int(),
+      within: z.int(),
+      beforeDeadline: z.int(),
+      of: z.int(),
+      attainable: z.boolean(),
+      bottleneck: z.string().nullable(),
+    })
+    .nullable(),
+});
+export type CapacityViewJson = z.infer<typeof capacityView>;
 
 export const planView = z.object({
   pool: z.string(),

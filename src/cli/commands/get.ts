@@ -2,6 +2,7 @@
 import { type ControllerClient, connect, poolKeyOf } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
+import { capacity } from "./capacity.ts";
 import { type Kind, kindOf, KINDS } from "../kinds.ts";
 import { renderDocument, renderTable } from "../output.ts";
 import { describeError, isRetryable, RelevoError } from "../../kernel/errors.ts";
@@ -14,6 +15,7 @@ export interface GetOptions extends GlobalOptions {
 }
 
 export async function get(context: CliContext, kindName: string, name: string | undefined, options: GetOptions): Promise<ExitCode> {
+  if (kindName.toLowerCase() === "capacity") return capacity(context, name, options);
   const kind = kindOrUsage(kindName);
   const client = connect(context, options);
   if (options.pool !== undefined && !kind.ofPool)

@@ -150,6 +150,8 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       witnesses,
       leases,
       notices,
+      capacity,
+      evacuation,
       journal,
       clock,
       ids,

@@ -5,6 +5,7 @@ import { RelevoError } from "../../kernel/errors.ts";
 import { poolKey } from "../../model/pool.ts";
 import type { RouteContext } from "../app.ts";
 import {
+  renderCapacity,
   renderCordon,
   renderEvidence,
   renderExplanation,
@@ -18,6 +19,7 @@ import {
   renderWorkload,
 } from "../render.ts";
 import {
+  capacityView,
   cordonView,
   evidenceView,
   explanationView,
@@ -55,6 +57,12 @@ export const recordRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     "/v1/pools/:namespace/:name/plan",
     { schema: { summary: "What the planner wants now, and why; changes nothing", params: poolPath, response: { 200: planView } } },
     async ({ params }) => renderPlan(await controlPlane.plan(poolKey(params.namespace, params.name))),
+  );
+
+  app.get(
+    "/v1/capacity",
+    { schema: { summary: "How well capacity is, and what could take over", response: { 200: capacityView } } },
+    async () => renderCapacity(await controlPlane.capacity()),
   );
 
   app.get(

@@ -11,6 +11,7 @@ import type { StepRecord } from "../../model/step.ts";
 import type { NoticeRecord } from "../../store/port.ts";
 import type {
   ControlPlane,
+  CapacityState,
   CordonState,
   Explanation,
   GatewayReplicaState,
@@ -37,6 +38,7 @@ export interface FakeState {
   gateways: GatewayReplicaState[];
   workloads: WorkloadState[];
   store: StoreState;
+  capacity: CapacityState;
   readiness: Readiness;
   /** Thrown by every change when set. */
   failure: RelevoError | undefined;
@@ -62,6 +64,7 @@ export class FakeControlPlane implements ControlPlane {
       gateways: [],
       workloads: [],
       store: { era: 0, recovered: null, pools: [] },
+      capacity: aCapacity(),
       readiness: { ready: true, checks: [{ name: "store", ok: true, message: "writable" }] },
       failure: undefined,
       ...state,
@@ -69,6 +72,7 @@ export class FakeControlPlane implements ControlPlane {
   }
 
   listPools = async () => this.state.pools;
+  capacity = async () => this.state.capacity;
   findPool = async (pool: string) => this.state.pools.find((state) => state.pool === pool);
   listInstances = async ({ pool, limit }: { pool?: string | undefined; limit: number }) =>
     this.state.instances.filter(({ record }) => pool === undefined || record.pool === pool).slice(0, limit);
@@ -282,5 +286,51 @@ export function someEvidence(overrides: Partial<Evidence> = {}): Evidence {
     firstSeen: NOON,
     authorityEpoch: EPOCH_ZERO,
     ...overrides,
+  };
+}
+
+export function aCapacity(): CapacityState {
+  const spot = { site: "local", zone: "zone-a", instanceType: "local.xlarge", capacityType: "spot" };
+  const absorption = { site: "local", perSecond: 20, burst: 200, tokens: 198 };
+  const supply = {
+    id: "standby/default/orders",
+    site: "local",
+    provider: "local",
+    zone: "",
+    instanceType: "",
+    kind: "standby",
+    pool: "default/orders",
+    latencyMs: 0,
+    free: 1,
+    readyInMs: 0,
+    heat: 0,
+    passing: true,
+    preemptible: null,
+    absorption,
+  } as const;
+  return {
+    view: {
+      at: Date.UTC(2026, 10, 30, 12),
+      spots: [
+        {
+          spot,
+          heat: 0.625,
+          machines: 3,
+          losses: 2,
+          failedLaunches: 1,
+          launches: 3,
+          lastLossAt: Date.UTC(2026, 10, 30, 11, 59),
+          lastFailureAt: null,
+        },
+      ],
+      placement: { avoid: { zones: ["zone-a"], instanceTypes: [] }, capacityType: null },
+      quotas: [{ nodePool: "spot", limit: 20, machines: 3, spots: [spot] }],
+      readyInMs: 4_200,
+    },
+    evacuation: {
+      supplies: [{ supply, reserved: 2 }],
+      absorption,
+      prediction: { withinMs: 90_000, within: 3, beforeDeadline: 4, of: 4, breaches: 0, attainable: false, bottleneck: "quota" },
+    },
   };
 }
