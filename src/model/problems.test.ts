@@ -49,6 +49,23 @@ test("a value of the wrong kind, an unknown name, a bad duration: each is told w
   ]);
 });
 
+test("a writer lease has a TTL that silence can be told from, and needs an instance that can be told of it", () => {
+  expect(told({ state: { lease: {} } })).toEqual([]);
+  expect(told({ state: { lease: { ttl: "10s" } }, service: { protocol: "relevo/v1" } })).toEqual([]);
+  expect(told({ state: { lease: { ttl: "900ms" } } })).toEqual([
+    ["spec.state.lease.ttl: must be at least 1s and at most 365d", "900ms", undefined, undefined],
+  ]);
+  expect(told({ state: { lease: { ttl: "10s" } }, service: { protocol: "none" } })).toEqual([
+    [
+      "spec.state.lease: needs service.protocol relevo/v1: an instance without the protocol cannot be told of its lease",
+      { ttl: "10s" },
+      undefined,
+      undefined,
+    ],
+  ]);
+  expect(told({ state: { leese: {} } })).toEqual([["spec.state.leese is no field", "leese", "lease", "did you mean lease?"]]);
+});
+
 test("times that mean nothing are refused: none at all where one is needed, and what no clock can tell", () => {
   const sentences = (spec: object) => told(spec).map(([sentence]) => sentence);
 
