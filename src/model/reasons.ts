@@ -25,6 +25,7 @@ export const REASONS = {
   drain_command: "an operator asked for it ({evidence})",
   drain_forced: "its process is lost ({evidence}): its obligations are void and counted",
   obligations_done: "every gateway replica has applied generation {generation} and reports no obligation",
+  deadline_passed: "its deadline {deadline} is over and it still has obligations: they are given up and counted",
   process_lost: "its process is lost: nothing runs on it any more",
   replica_silent:
     "gateway replica {replica} was silent for longer than {ttl} and the door at the instance is shut: the seal is assumed, outside the zero-loss claim",
@@ -95,6 +96,7 @@ export const REASONS = {
   node_unsafe: "{node} is {why}: a candidate there would have to move again",
   foreign_cordon: "{node} was cordoned by somebody else: it is left as it is",
   candidates_held: "{failures} candidates failed within {per}: no more are tried until {until}",
+  candidates_few: "{failures} candidates failed a while ago: no more than {most} are tried at once",
   candidate_backoff: "the last candidate failed: the next is tried at {until}",
   candidate_not_ready: "the candidate was not ready within {limit}",
   lease_brake:

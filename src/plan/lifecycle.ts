@@ -20,6 +20,9 @@ import { deadlineOf, describeEvidence, gravestEvidence, idOf, isStandby, openSte
 /** A node is often seen before its NodeClaim names it: that is convergence (D8), for so long. */
 const OWNER_KNOWN_WITHIN_MS = 10_000;
 
+/** A machine that is to be taken is taken within moments of its time. */
+const SPARED_AFTER_MS = 60_000;
+
 /** A read model that is in step shows what was made well within this. */
 const OBJECTS_SEEN_WITHIN_MS = 10_000;
 
@@ -312,7 +315,29 @@ function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draf
   // What a silent replica holds only the instance knows: where it can say so, it must have.
   const isOwnWordKnown = ownObligations !== null || pool.spec.service.protocol === "none";
   if (isDone && silent.length > 0 && isOwnWordKnown) return shutDoor(pool, instance, silent, now, draft);
+  if (sealedAtDeadline(instance, open, now, draft)) return;
   holdDrain(pool, instance, now, draft);
+}
+
+/** A drain with a deadline has an end, also where the machine was spared after all: else whoever takes over would wait for it for ever. */
+function sealedAtDeadline(instance: InstanceSnapshot, open: number, now: Instant, draft: Draft): boolean {
+  const { drainLoss, drainDeadline } = instance.record;
+  if (drainLoss !== "deadline" || drainDeadline === null) return false;
+  const until = drainDeadline + SPARED_AFTER_MS;
+  if (now < until) {
+    draft.lookAgainAt(until);
+    return false;
+  }
+  draft.decide({
+    kind: "move",
+    instance: idOf(instance),
+    from: "draining",
+    to: "sealed",
+    seal: "forced",
+    lostObligations: open,
+    reason: reason("deadline_passed", { deadline: formatInstant(drainDeadline) }),
+  });
+  return true;
 }
 
 function sealLost(instance: InstanceSnapshot, now: Instant, draft: Draft): void {

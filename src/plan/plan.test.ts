@@ -391,6 +391,15 @@ describe("a seal", () => {
     expect(holds(planPool(leaving({ obligations: null }), NOON))).toContain("orders-a: drain_in_progress");
   });
 
+  test("a drain with a deadline ends a minute after it, also where the machine was spared; one without has no end (D18)", () => {
+    const going = (over: object) => leaving({ evidence: ["scheduled_maintenance"], obligations: { requests: 1, sessions: 0 }, ...over });
+    const record = { drainLoss: "deadline", drainDeadline: NOON - 60_000 };
+    expect(brief(planPool(going({ record }), NOON))).toEqual(["move orders-a draining→sealed forced"]);
+    expect(planPool(going({ record: { ...record, drainDeadline: NOON - 59_999 } }), NOON).nextLookAt).toBe(NOON + 1);
+    expect(brief(planPool(going({ record: { ...record, drainDeadline: NOON - 59_999 } }), NOON))).toEqual([]);
+    expect(brief(planPool(leaving({ obligations: { requests: 1, sessions: 0 }, record: { drainSince: 0 } }), NOON))).toEqual([]);
+  });
+
   test("with a silent replica the door at the instance is shut first, and not before the observer has settled", () => {
     const silent = { gateways: [{ replica: "gw-1", applied: null, silent: true, lostAt: null }] };
     expect(brief(planPool({ ...leaving(), ...silent }, NOON))).toEqual(["close orders-a"]);
@@ -424,6 +433,37 @@ describe("size", () => {
 
   test("drains the highest ordinal when more serve than are desired", () => {
     expect(brief(planPool(poolOf({ desired: 1 }, [serving({ id: "a" }), serving({ id: "b", record: { ordinal: 1 } })]), NOON))).toEqual([
+      "drain b voluntary",
+    ]);
+  });
+
+  test("a replacement that had to go itself is replaced once: its successor is that of both (I21)", () => {
+    const first = serving({ id: "a", evidence: ["node_drifted"] });
+    const between = draining({ id: "b", evidence: ["process_unreachable"], record: { replaces: "a", purpose: "replace" } });
+    const last = serving({ id: "c", record: { replaces: "b", purpose: "replace" } });
+    const other = serving({ id: "d", record: { ordinal: 1 } });
+    const decided = (instances: readonly InstanceSnapshot[]) =>
+      brief(planPool(poolOf({ desired: 2 }, instances), NOON)).filter((each) => !each.startsWith("cordon"));
+    expect(decided([first, between, last, other])).toEqual(["trust b fenced", "move b draining→sealed forced", "drain a voluntary"]);
+    expect(decided([first, instance("preparing", { id: "c", record: { replaces: "b", purpose: "replace" } }), other])).not.toContain(
+      "add #0 replace for a",
+    );
+  });
+
+  test("two that hold one place while another is free: the free one is filled, then one of the two is drained", () => {
+    const twice = [serving({ id: "a" }), serving({ id: "b" })];
+    const filled = serving({ id: "c", record: { ordinal: 1 } });
+    expect(brief(planPool(poolOf({ desired: 2 }, twice), NOON))).toEqual(["add #1 fill"]);
+    const coming = instance("validating", { id: "c", health: { state: "unknown" }, record: { ordinal: 1 } });
+    expect(brief(planPool(poolOf({ desired: 2 }, [...twice, coming]), NOON))).toEqual([]);
+    expect(brief(planPool(poolOf({ desired: 2 }, [...twice, filled]), NOON))).toEqual(["drain a voluntary"]);
+  });
+
+  test("a pool that goes keeps within its voluntary drains, also of those that nobody serves from yet (D6)", () => {
+    const instances = ["a", "b", "c"].map((id, ordinal) => instance("admitted", { id, appliedEverywhere: false, record: { ordinal } }));
+    const pool = poolOf({ desired: 3, disruption: { draining: 2 } }, instances, { deleting: true });
+    expect(brief(planPool({ ...pool, spec: { ...pool.spec, deletion: "drain" } }, NOON))).toEqual([
+      "drain c voluntary",
       "drain b voluntary",
     ]);
   });

@@ -6,7 +6,7 @@ import type { Instant } from "../kernel/clock.ts";
 import { reason } from "../model/reasons.ts";
 import { capacityLimit } from "../model/pool.ts";
 import type { Budget } from "./budget.ts";
-import { candidateGate, NOT_WANTED } from "./candidates.ts";
+import { candidateGate, fillGate, NOT_WANTED } from "./candidates.ts";
 import { mayAct } from "./disruption.ts";
 import type { Draft } from "./draft.ts";
 import { sayUnsavable, turnOf } from "./evacuation/turn.ts";
@@ -29,13 +29,13 @@ import {
 
 export function planSize(pool: PoolSnapshot, desired: number, budget: Budget, now: Instant, draft: Draft): void {
   const holders = pool.instances.filter((instance) => isHeld(instance) && !isStandby(instance) && !isSurge(pool, instance));
-  if (holders.length < desired) fill(pool, holders, desired, budget, now, draft);
+  const places = new Set(holders.map(({ record }) => record.ordinal));
+  if (places.size < desired) fill(pool, places, desired, budget, now, draft);
   else if (holders.length > desired) shrink(pool, holders, desired, budget, draft);
 }
 
-function fill(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desired: number, budget: Budget, now: Instant, draft: Draft): void {
-  const taken = new Set(holders.map(({ record }) => record.ordinal));
-  let missing = desired - holders.length;
+function fill(pool: PoolSnapshot, taken: ReadonlySet<number>, desired: number, budget: Budget, now: Instant, draft: Draft): void {
+  let missing = desired - taken.size;
   for (let ordinal = 0; missing > 0; ordinal += 1) {
     if (taken.has(ordinal)) continue;
     missing -= 1;
@@ -45,8 +45,8 @@ function fill(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desired:
 
 function fillPlace(pool: PoolSnapshot, ordinal: number, desired: number, budget: Budget, now: Instant, draft: Draft): void {
   const predecessor = lostHolder(pool, ordinal);
-  const gate = candidateGate(pool, predecessor ? idOf(predecessor) : null, now);
-  if (!gate.open) return draft.hold(predecessor ? idOf(predecessor) : "", gate.reason, gate.until);
+  const gate = predecessor ? candidateGate(pool, idOf(predecessor), now) : fillGate(pool, draft.fills(), now);
+  if (!gate.open) return draft.hold(predecessor ? idOf(predecessor) : "", gate.reason, gate.until ?? undefined);
   const turn = turnOf(pool, predecessor ? idOf(predecessor) : "", now);
   if (!turn.mayGo) return draft.hold(predecessor ? idOf(predecessor) : "", turn.reason, turn.until ?? undefined);
   if (predecessor) sayUnsavable(pool, idOf(predecessor), draft);
@@ -74,14 +74,16 @@ function lostHolder(pool: PoolSnapshot, ordinal: number): InstanceSnapshot | und
     .toSorted((a, b) => b.record.createdAt - a.record.createdAt || compareText(idOf(b), idOf(a)))[0];
 }
 
-/** Those that take no traffic first, then the condemned, then the highest ordinal. Drains wait for a spare one like any other voluntary drain. */
+/** Those whose place another one holds too first, then those that take no traffic, then the condemned, then the highest ordinal. Drains wait for a spare one like any other voluntary drain. */
 function shrink(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desired: number, budget: Budget, draft: Draft): void {
   const surplus = holders
     .toSorted(
       (a, b) =>
+        Number(sharesPlace(b, holders)) - Number(sharesPlace(a, holders)) ||
         Number(isRoutedNow(a)) - Number(isRoutedNow(b)) ||
         Number(isCondemned(b)) - Number(isCondemned(a)) ||
         Number(isServing(a)) - Number(isServing(b)) ||
+        Number(b.lease.state === "none") - Number(a.lease.state === "none") ||
         b.record.ordinal - a.record.ordinal ||
         compareText(idOf(a), idOf(b)),
     )
@@ -93,6 +95,10 @@ function shrink(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desire
     // One that no gateway has applied yet may never serve; a pool that goes does not wait for that.
     else if (pool.deleting) drainUnserved(pool, instance, desired, budget, draft);
   }
+}
+
+function sharesPlace({ record }: InstanceSnapshot, holders: readonly InstanceSnapshot[]): boolean {
+  return holders.some((other) => other.record !== record && other.record.ordinal === record.ordinal);
 }
 
 /** One that takes no traffic is just left: waiting until it serves, only to drain it, could take for ever. */

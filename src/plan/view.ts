@@ -72,15 +72,31 @@ export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The instance that is to take over from this one and is still on its way or serves. */
+/**
+ * The instance that is to take over from this one and is still on its way or serves: its own replacement, or the one of a replacement that had to go itself.
+ * A place that had two successors would have one writer too few.
+ */
 export function replacementOf(pool: PoolSnapshot, instance: InstanceSnapshot): InstanceSnapshot | undefined {
-  return pool.instances.find((other) => other.record.replaces === idOf(instance) && isHeld(other));
+  return (
+    pool.instances.find((other) => other.record.replaces === idOf(instance) && isHeld(other)) ??
+    sharersOf(pool, instance).find((other) => !isCondemned(other) && instance.record.replaces !== idOf(other))
+  );
 }
 
-/** A replacement whose predecessor has not left yet: it is there on top of what is desired. */
+/** A replacement whose predecessor has not left yet, also where another one between the two has: it is there on top of what is desired. */
 export function isSurge(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
   const predecessor = pool.instances.find((other) => idOf(other) === instance.record.replaces);
-  return predecessor !== undefined && isHeld(predecessor);
+  if (predecessor !== undefined && isHeld(predecessor)) return true;
+  return (
+    !isCondemned(instance) && sharersOf(pool, instance).some((other) => isCondemned(other) && other.record.replaces !== idOf(instance))
+  );
+}
+
+/** The others that hold the same place. */
+export function sharersOf(pool: PoolSnapshot, instance: InstanceSnapshot): readonly InstanceSnapshot[] {
+  if (isStandby(instance)) return [];
+  const { ordinal } = instance.record;
+  return pool.instances.filter((other) => other !== instance && other.record.ordinal === ordinal && isHeld(other) && !isStandby(other));
 }
 
 /** A candidate of a voluntary replacement: what `surge` bounds. */
