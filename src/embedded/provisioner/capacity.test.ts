@@ -1,7 +1,7 @@
 /** Machine types, spot and on demand, zones, and capacity that is not there. */
 import { expect, test } from "vitest";
 import type { KubeObject } from "../../kube/api.ts";
-import { EVENTS, NODE_CLAIMS, NODE_POOLS, NODES } from "../../kube/resources.ts";
+import { EVENTS, NODE_CLAIMS, NODE_POOLS, NODES, PRIORITY_CLASSES } from "../../kube/resources.ts";
 import type { NodeView } from "../controllers/views.ts";
 import { testCluster, type TestCluster } from "../testing/cluster.ts";
 
@@ -92,6 +92,22 @@ test("a larger type is taken only where the first one does not do", async () => 
   await cluster.deploy("huge", 1, { pod: huge });
   await cluster.until("it runs", () => cluster.readyPods().length === 1);
   expect(machines(cluster)).toEqual(["zone-a/local.2xlarge/spot", "zone-a/local.xlarge/spot"]);
+  await cluster.close();
+});
+
+test("what is more important gets the machines first", async () => {
+  const cluster = await testCluster({ nodes: 1, provisioner: { minNodes: 1, maxNodes: 2 } });
+  for (const [name, value] of [
+    ["high", 100],
+    ["low", 1],
+  ] as const)
+    await cluster.api.create(PRIORITY_CLASSES, { apiVersion: "scheduling.k8s.io/v1", kind: "PriorityClass", metadata: { name }, value });
+  await cluster.deploy("filler", 1, { pod: BIG });
+  await cluster.until("it runs", () => cluster.readyPods().length === 1);
+  await cluster.deploy("low", 1, { pod: { ...BIG, priorityClassName: "low" } });
+  await cluster.deploy("high", 1, { pod: { ...BIG, priorityClassName: "high" } });
+  await cluster.until("one of them runs", () => cluster.readyPods().length === 2);
+  expect(cluster.readyPods().map(({ metadata }) => metadata.labels?.["app"]).toSorted()).toEqual(["filler", "high"]);
   await cluster.close();
 });
 

@@ -20,6 +20,7 @@ import { launchClaim, nodeSpecOf, offeringOf } from "./launch.ts";
 import type { CapacityType, Offering, OfferingFilter } from "./offerings.ts";
 import type { ProvisionerOptions } from "./options.ts";
 import { writePoolStatus } from "./pool-status.ts";
+import { priorityOf } from "../scheduler/choose-node.ts";
 import { emptiestZone, type MachineShape, machinesForPods } from "./provisioning.ts";
 import { removeNode, terminateClaim } from "./termination.ts";
 
@@ -277,7 +278,7 @@ export class Provisioner {
     const present = live.map((claim) => offeringOf(this.#context, claim));
     const countOf = (capacityType: CapacityType): number => present.filter((offering) => offering.capacityType === capacityType).length;
     const pods = this.#context.pods.values() as readonly PodView[];
-    const unschedulable = pods.filter(isUnschedulable);
+    const unschedulable = pods.filter(isUnschedulable).toSorted((a, b) => priorityOf(b) - priorityOf(a));
     const wanted = machinesForPods({
       pods: unschedulable,
       nodes: this.#context.nodes.values() as readonly NodeView[],

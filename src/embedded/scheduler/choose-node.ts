@@ -48,6 +48,11 @@ export function requestsOf(spec: PodSpec): Resources {
   return { cpu: need("cpu"), memory: need("memory"), pods: 1 };
 }
 
+/** Of its PriorityClass; 0 without one. */
+export function priorityOf(pod: PodView | undefined): number {
+  return pod?.spec.priority ?? 0;
+}
+
 export function chooseNode(pod: PodView, nodes: readonly NodeView[], podsOnNodes: readonly PodView[]): Placement {
   const alive = podsOnNodes.filter((other) => !isTerminal(other));
   const byNode = Map.groupBy(alive, (other) => other.spec.nodeName ?? "");

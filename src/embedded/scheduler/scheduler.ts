@@ -4,7 +4,7 @@ import type { ClusterAccess } from "../controllers/access.ts";
 import type { EventRecorder } from "../controllers/events.ts";
 import { ControllerLoop } from "../controllers/loop.ts";
 import { conditionOf, isTerminal, refOf, withCondition, type NodeView, type PodView } from "../controllers/views.ts";
-import { chooseNode, ZONE_LABEL } from "./choose-node.ts";
+import { chooseNode, priorityOf, ZONE_LABEL } from "./choose-node.ts";
 
 export const SCHEDULER_NAME = "default-scheduler";
 const REGION_LABEL = "topology.kubernetes.io/region";
@@ -22,9 +22,16 @@ export function scheduler(access: ClusterAccess, events: EventRecorder): Control
   });
   nodes.onChange(retryWaiting);
 
-  /** Room may have come from anywhere: every waiting pod looks again, each once. */
+  /** Room may have come from anywhere: every waiting pod looks again, each once, the more important first. */
   function retryWaiting(): void {
-    for (const key of waiting) loop.enqueue(key);
+    for (const key of byImportance([...waiting])) loop.enqueue(key);
+  }
+
+  function byImportance(keys: readonly string[]): readonly string[] {
+    return keys
+      .map((key) => ({ key, priority: priorityOf(pods.get(key) as PodView | undefined) }))
+      .toSorted((a, b) => b.priority - a.priority)
+      .map(({ key }) => key);
   }
 
   async function reconcile(key: string): Promise<void> {

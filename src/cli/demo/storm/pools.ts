@@ -1,9 +1,26 @@
 /** The pools of the storm: light processes, two to a node, so that what is lost must really be made again somewhere else. */
 import type { KubeObjectDraft } from "../../../kube/api.ts";
+import type { Priority } from "../../../model/membership.ts";
 import type { StormPool } from "./scale.ts";
 
 /** Two fit on a machine of the embedded cluster, with its four cores. */
 const CPU = "1900m";
+
+/** As the fleet has its classes, so has Kubernetes: what is more important finds its place first. */
+const PRIORITY_VALUES: Readonly<Record<Priority, number>> = { critical: 1_000_000, standard: 1_000, batch: 1 };
+
+export function priorityClass(priority: Priority): KubeObjectDraft {
+  return {
+    apiVersion: "scheduling.k8s.io/v1",
+    kind: "PriorityClass",
+    metadata: { name: classNameOf(priority) },
+    value: PRIORITY_VALUES[priority],
+  };
+}
+
+function classNameOf(priority: Priority): string {
+  return `storm-${priority}`;
+}
 
 export function stormPool({ name, priority, desired, standby }: StormPool): KubeObjectDraft {
   const labels = { app: name, instance: "$(relevo.instance)" };
@@ -33,6 +50,7 @@ export function stormPool({ name, priority, desired, standby }: StormPool): Kube
                 metadata: { labels },
                 spec: {
                   terminationGracePeriodSeconds: 5,
+                  priorityClassName: classNameOf(priority),
                   containers: [
                     {
                       name: "worker",

@@ -3,14 +3,14 @@
  * lose: the same with `disruption.mode: Off`.
  */
 import type { Priority } from "../../../model/membership.ts";
-import { POOLS } from "../../../kube/resources.ts";
+import { POOLS, PRIORITY_CLASSES } from "../../../kube/resources.ts";
 import { type NodeView, poolView } from "../../../server/views.ts";
 import { type Evacuee, type Fate, fatesOf } from "../../storm/evacuation.ts";
 import { type Fleet, startFleet } from "../fleet.ts";
 import type { DemoOptions } from "../main-job.ts";
 import type { Stack } from "../../processes/stack.ts";
 import { countsBetween, type StormCounts, StormLoad } from "./load.ts";
-import { stormPool } from "./pools.ts";
+import { priorityClass, stormPool } from "./pools.ts";
 import { type StormReport, stormReportOf } from "./report.ts";
 import { scaleOf, type StormScale } from "./scale.ts";
 
@@ -101,6 +101,7 @@ async function applyPools(fleet: Fleet, scale: StormScale, { narrator }: StormOp
   narrator.title(
     `three pools of light processes: ${scale.pools.map(({ name, desired, standby }) => `${name} ${desired} + ${standby} standby`).join(", ")}`,
   );
+  for (const { priority } of scale.pools) await fleet.kube.create(PRIORITY_CLASSES, priorityClass(priority));
   for (const pool of scale.pools) await fleet.kube.create(POOLS, stormPool(pool), { namespace: "default" });
   for (const { name, desired, standby } of scale.pools) {
     await fleet.world.until(`${desired} serving and ${standby} standby of ${name}`, SERVING_WITHIN_MS, async () => {
