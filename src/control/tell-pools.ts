@@ -6,7 +6,7 @@ import type { Journal } from "./journal.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 import type { PoolWriter } from "./pool-writer.ts";
 
-const WARNINGS: readonly string[] = ["failed", "node_lost", "pod_lost", "process_unreachable"];
+const WARNINGS: readonly string[] = ["failed", "node_lost", "pod_lost", "process_unreachable", "lease_expired"];
 
 export function tellPools(journal: Journal, writer: PoolWriter, pools: Informer<PoolEntry>): void {
   journal.subscribe((entry) => {

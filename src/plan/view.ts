@@ -23,9 +23,11 @@ export function isServing(instance: InstanceSnapshot): boolean {
   return instance.record.phase === "serving";
 }
 
-/** A capable process that serves: what the floor and `desired` are compared with. */
+/** A capable process that serves: what the floor and `desired` are compared with. A writer that does not renew its lease gets nothing new meanwhile. */
 export function servingOf(pool: PoolSnapshot): readonly InstanceSnapshot[] {
-  return pool.instances.filter(isServing);
+  return pool.instances.filter(
+    (instance) => isServing(instance) && !(instance.record.trust === "suspect" && instance.lease.state !== "none"),
+  );
 }
 
 export function isCondemned(instance: InstanceSnapshot): boolean {

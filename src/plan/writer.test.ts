@@ -164,6 +164,15 @@ describe("who does not renew", () => {
     expect(holds(leased([holder({ lease: { state: "unasked" } })]), "orders-a")).toContain("lease_unasked");
   });
 
+  test("a suspect writer is none that another may be drained for (I5)", () => {
+    const leaver = holder({ id: "orders-c", evidence: ["node_drifted"], lease: { state: "none" }, record: { ordinal: 1 } });
+    const drains = (lease: LeaseState, trust: "ok" | "suspect") =>
+      plan(
+        poolOf({ desired: 1, spec: { state: { lease: {} } } }, [holder({ lease, record: { trust } }), leaver], { workloads: [workload()] }),
+      ).decisions.some(({ kind }) => kind === "drain_instance");
+    expect([drains(RENEWED, "ok"), drains(LATE, "suspect")]).toEqual([true, false]);
+  });
+
   test("expired becomes evidence, the fence follows from that", () => {
     const pool = leased([holder({ lease: EXPIRED, record: { trust: "suspect" } })]);
     expect(plan(pool).decisions).toMatchObject([
