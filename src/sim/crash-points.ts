@@ -3,9 +3,10 @@
  * end state as one that does not. The calls are those that really happen in a run without a crash, so what is new is covered at once.
  */
 import { RelevoError } from "../kernel/errors.ts";
-import type { KubeObject } from "../kube/api.ts";
+import type { KubeObject, KubeObjectDraft } from "../kube/api.ts";
 import { DEPLOYMENTS, NODES, PODS } from "../kube/resources.ts";
 import { ANNOTATIONS, LABELS } from "../model/marks.ts";
+import type { ControlPlane } from "../server/control-plane.ts";
 import type { Fault } from "./faults.ts";
 import { installGuards } from "./guards.ts";
 import { Injector } from "./inject.ts";
@@ -30,7 +31,13 @@ export interface CrashCase {
 }
 
 /** `start`: the pool is made, nothing is there before. */
-export type Deed = "start" | Fault | { readonly kind: "uncordon" };
+export type Deed =
+  | "start"
+  | Fault
+  /** An operator lets the cordoned node take pods again. */
+  | { readonly kind: "uncordon" }
+  /** Objects that a store of before made and this one does not know; an operator recovers the store. */
+  | { readonly kind: "recover" };
 
 /** What must be the same. Names and times may differ, numbers may not. */
 export interface EndState {
@@ -159,21 +166,37 @@ async function runGuarded(crashCase: CrashCase, compose: WorldOptions["compose"]
 async function perform(deed: Deed, world: World, injector: Injector): Promise<void> {
   if (deed === "start") return;
   if (deed.kind === "uncordon") return uncordon(world);
+  if (deed.kind === "recover") return recover(world);
   injector.inject(deed);
 }
 
-/** As an operator does: again until it is answered. */
 async function uncordon(world: World): Promise<void> {
   const node = world.cluster.store.list(NODES).items.find(({ metadata }) => metadata.annotations?.[ANNOTATIONS.cordonedBy] !== undefined);
   if (node === undefined) throw new RelevoError("no_cordon", "no node is cordoned: the case does not do what it says");
-  const ask = (tries: number): void => {
-    world.controllers
-      .call((controlPlane) => controlPlane.uncordon(node.metadata.name, "an operator"))
-      .catch(() => {
-        if (tries > 0) world.clock.after(COMMAND_PAUSE_MS, () => ask(tries - 1));
-      });
-  };
-  ask(COMMAND_TRIES);
+  command(world, (controlPlane) => controlPlane.uncordon(node.metadata.name, "an operator"));
+}
+
+async function recover(world: World): Promise<void> {
+  const [known] = world.cluster.store.list(DEPLOYMENTS).items;
+  const instance = known?.metadata.labels?.[LABELS.instance];
+  if (known === undefined || instance === undefined)
+    throw new RelevoError("no_deployment", "there is nothing that a stranger could look like");
+  const { name, namespace, labels } = known.metadata;
+  const draft = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name, namespace, labels }, spec: known["spec"] };
+  const stranger = JSON.parse(JSON.stringify(draft).replaceAll(instance, "orders-stranger")) as KubeObjectDraft;
+  const annotations = { [ANNOTATIONS.step]: "create/orders-stranger" };
+  await world.cluster.api.create(DEPLOYMENTS, { ...stranger, metadata: { ...stranger.metadata, annotations } }, { namespace });
+  // Kubernetes keeps whole seconds: it must be seen to be older than the recovery.
+  world.clock.after(2_000, () =>
+    command(world, (controlPlane) => controlPlane.recoverStore({ why: "a test", by: "an operator", force: true })),
+  );
+}
+
+/** As an operator does: again until it is answered. */
+function command(world: World, work: (controlPlane: ControlPlane) => Promise<unknown>, tries = COMMAND_TRIES): void {
+  world.controllers.call(work).catch(() => {
+    if (tries > 0) world.clock.after(COMMAND_PAUSE_MS, () => command(world, work, tries - 1));
+  });
 }
 
 /** Each replica holds some at whatever members there are. */

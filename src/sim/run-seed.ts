@@ -12,6 +12,7 @@ import type { Client } from "./client.ts";
 import { converges } from "./liveness.ts";
 import { chance, seededRandom } from "./seeded.ts";
 import type { SimEvent } from "./events.ts";
+import type { Schedule } from "./shrink.ts";
 import { World, type WorldOptions } from "./world.ts";
 
 export interface SeedOptions extends Pick<WorldOptions, "compose" | "tamper" | "scenario"> {
@@ -77,6 +78,12 @@ export async function runSeed(seed: number, options: SeedOptions): Promise<SeedR
   } finally {
     lift();
   }
+}
+
+/** What goes wrong in a run of this seed, and for how long. */
+export function faultsOf(seed: number, options: Pick<SeedOptions, "faults" | "kinds" | "faultsForMs">): Omit<Schedule, "seed"> {
+  const faultsForMs = options.faultsForMs ?? faultsForMsOf(seed);
+  return { faults: options.faults ?? planFaults(seededRandom(seed, "faults"), faultsForMs, options.kinds), faultsForMs };
 }
 
 function faultsForMsOf(seed: number): number {
@@ -153,10 +160,10 @@ async function throughFaults(
   isOver: () => boolean,
 ): Promise<number | null> {
   const { clock, seed, log } = world;
-  const faultsForMs = options.faultsForMs ?? faultsForMsOf(seed);
+  const { faults, faultsForMs } = faultsOf(seed, options);
   const injector = new Injector(world);
   for (const client of world.clients) client.start();
-  for (const { atMs, fault } of options.faults ?? planFaults(seededRandom(seed, "faults"), faultsForMs, options.kinds)) {
+  for (const { atMs, fault } of faults) {
     clock.after(atMs, () => injector.inject(fault));
   }
   for (let leftMs = faultsForMs + 5_000; leftMs > 0 && !isOver(); leftMs -= LOOK_EVERY_MS)

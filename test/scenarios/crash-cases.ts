@@ -61,4 +61,5 @@ export const CRASH_CASES: readonly CrashCase[] = [
     showsAfterMs: 1_000,
     requestMs: 0,
   },
+  { name: "recover", scenario: scenario(), deeds: [{ kind: "recover" }], showsAfterMs: 4_000, requestMs: 0 },
 ];

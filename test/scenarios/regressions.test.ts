@@ -1,19 +1,19 @@
-/** Faults that the simulator found in the product, each as the smallest schedule that shows it. */
+/**
+ * What the simulator found in the product, each as the smallest schedule of faults that showed it: `npm run simulate:standard -- --seeds N --shrink` writes
+ * such a file.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { PlannedFault } from "../../src/sim/faults.ts";
+import { parseRegression } from "../../src/sim/regression.ts";
 import { simulate } from "./seeds.ts";
 
-async function violationsOf(seed: number, faults: readonly PlannedFault[]): Promise<readonly string[]> {
-  const { violations } = await simulate(seed, { faults, faultsForMs: 20_000, convergeWithinMs: 120_000 });
-  return violations.map(({ id, sentence }) => `${id}: ${sentence}`);
-}
+const FOLDER = join(import.meta.dirname, "regressions");
+const CONVERGE_WITHIN_MS = 180_000;
 
-test("a controller that is deposed while only steps are under way takes the pool again, or lets go of it (I16)", async () => {
-  const faults: readonly PlannedFault[] = [
-    { atMs: 900, fault: { kind: "lost_replies", share: 1, forMs: 9_000 } },
-    { atMs: 1_000, fault: { kind: "node_drift", pick: 0, clearsAfterMs: null } },
-    { atMs: 8_000, fault: { kind: "deposed" } },
-  ];
+test.each(readdirSync(FOLDER))("%s does not come back", { timeout: 60_000 }, async (file) => {
+  const { seed, faults, faultsForMs } = parseRegression(readFileSync(join(FOLDER, file), "utf8"));
+  const { violations } = await simulate(seed, { faults, faultsForMs, convergeWithinMs: CONVERGE_WITHIN_MS });
 
-  expect(await violationsOf(1, faults)).toEqual([]);
-}, 60_000);
+  expect(violations.map(({ id, sentence }) => `${id}: ${sentence}`)).toEqual([]);
+});

@@ -1,8 +1,9 @@
 /**
- * One process, one mutant: `child.ts NAME FROM TO [--control]` runs seeds until one shows the fault, and says one line of JSON for each. `--control` runs
- * the same seeds without the fault.
+ * One process, one mutant: `child.ts NAME FROM TO [--control | --shrink]` runs seeds until one shows the fault, and says one line of JSON for each. `--control`
+ * runs the same seeds without the fault; `--shrink` says the smallest schedule that shows it.
  */
 import { RelevoError } from "../../src/kernel/errors.ts";
+import type { Schedule } from "../../src/sim/shrink.ts";
 import { load, type Mutant } from "./mutant.ts";
 import { MUTANTS } from "./mutants.ts";
 
@@ -11,6 +12,7 @@ export interface SeedLine {
   readonly seed: number;
   readonly id: string | null;
   readonly sentence: string;
+  readonly schedule?: Schedule;
 }
 
 const [name, from, to, flag] = process.argv.slice(2);
@@ -35,10 +37,11 @@ process.on("uncaughtException", (error) => {
 });
 
 // Only now: what is loaded from here on has the fault.
-const { runStage } = await import("./stages.ts");
+const { runStage, shrinkStage } = await import("./stages.ts");
 for (; seed <= Number(to); seed++) {
   const violation = await runStage((mutant as Mutant).shownBy, seed).catch(crashed);
   if (!isLoaded()) throw new RelevoError("mutant_does_not_apply", `The mutant does not apply: the simulation never loads ${mutant.file}.`);
-  say({ seed, id: violation?.id ?? null, sentence: violation?.sentence ?? "" });
+  const schedule = violation !== undefined && flag === "--shrink" ? await shrinkStage((mutant as Mutant).shownBy, seed) : undefined;
+  say({ seed, id: violation?.id ?? null, sentence: violation?.sentence ?? "", ...(schedule === undefined ? {} : { schedule }) });
   if (violation !== undefined) break;
 }

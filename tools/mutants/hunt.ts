@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { RelevoError } from "../../src/kernel/errors.ts";
+import type { Schedule } from "../../src/sim/shrink.ts";
 import type { SeedLine } from "./child.ts";
 import { type Mutant, mutate, sourceOf } from "./mutant.ts";
 
@@ -38,6 +39,15 @@ export async function hunt(mutant: Mutant, seeds: number): Promise<Hunt> {
     sentence: caught.sentence,
     control: control.length === 1 && control.every(({ id }) => id === null) ? "clean" : "violated",
   };
+}
+
+/** The smallest schedule of faults that shows the mutant, and by which rule. */
+export async function shrinkMutant(
+  mutant: Mutant,
+  seeds: number,
+): Promise<{ readonly id: string; readonly schedule: Schedule } | undefined> {
+  const caught = (await runChild(mutant, 1, seeds, ["--shrink"])).at(-1);
+  return caught?.id && caught.schedule ? { id: caught.id, schedule: caught.schedule } : undefined;
 }
 
 /** All mutants, `workers` at a time, in their order. */

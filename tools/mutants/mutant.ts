@@ -4,7 +4,7 @@ import { registerHooks } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { RelevoError } from "../../src/kernel/errors.ts";
-import type { FaultKind } from "../../src/sim/faults.ts";
+import type { FaultKind, PlannedFault } from "../../src/sim/faults.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -19,12 +19,32 @@ export interface Mutant {
   readonly shownBy: Stage;
 }
 
-/** `seeds`: seeds of the standard mix with these kinds of faults; all when absent. */
-export type Stage = { readonly kind: "seeds"; readonly faults?: readonly FaultKind[]; readonly faultsForMs?: number };
+/**
+ * `seeds`: seeds of the standard mix with these kinds of faults, all when absent; or with exactly the `planned` ones. `crash_points`: a crash at each call of
+ * the controller in one of the crash cases.
+ */
+export type Stage =
+  | {
+      readonly kind: "seeds";
+      readonly faults?: readonly FaultKind[];
+      readonly planned?: readonly PlannedFault[];
+      readonly faultsForMs?: number;
+    }
+  | { readonly kind: "crash_points"; readonly crashCase: string };
 
 /** Seeds with these kinds of faults; all kinds when none is named. */
 export function seeds(...faults: FaultKind[]): Stage {
   return faults.length === 0 ? { kind: "seeds" } : { kind: "seeds", faults };
+}
+
+/** A crash at the calls of this case. */
+export function crashes(crashCase: string): Stage {
+  return { kind: "crash_points", crashCase };
+}
+
+/** Exactly these faults, in worlds of different seeds. */
+export function planned(...faults: PlannedFault[]): Stage {
+  return { kind: "seeds", planned: faults };
 }
 
 const ROOT = join(import.meta.dirname, "..", "..");

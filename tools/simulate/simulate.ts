@@ -1,6 +1,7 @@
 /**
- * `npm run simulate:standard -- --seeds A..B [--workers N] [--log]`: the standard mix of faults. Exits 1 on a violation, when a pool does not converge, and
- * when a kind of fault was never injected (with fewer than 100 seeds that is said and not judged). `--log` prints each seed's events.
+ * `npm run simulate:standard -- --seeds A..B [--workers N] [--log] [--shrink]`: the standard mix of faults. Exits 1 on a violation, when a pool does not converge, and
+ * when a kind of fault was never injected (with fewer than 100 seeds that is said and not judged). `--log` prints each seed's events;
+ * `--shrink` makes the schedule of each seed that fails as small as it can within minutes, and keeps it in test/scenarios/regressions.
  *
  * The seeds run in N processes, as many as there are cores when nothing is said; the result is the same whatever N is. How far it is goes to stderr.
  */
@@ -10,6 +11,7 @@ import { parseArgs } from "node:util";
 import { FAULT_KINDS } from "../../src/sim/faults.ts";
 import { replayCommand } from "../../src/sim/run-seed.ts";
 import { runSeeds } from "./seed-workers.ts";
+import { shrinkSeed } from "./shrink-seed.ts";
 
 /** Fewer seeds need not draw every kind. */
 const SEEDS_FOR_ALL_KINDS = 100;
@@ -24,6 +26,7 @@ const { values } = parseArgs({
     seeds: { type: "string", default: "1..100" },
     workers: { type: "string", default: String(availableParallelism()) },
     log: { type: "boolean", default: false },
+    shrink: { type: "boolean", default: false },
   },
 });
 const range = /^(\d+)(?:\.\.(\d+))?$/.exec(values.seeds);
@@ -62,6 +65,10 @@ for await (const result of runSeeds({ from, to, workers: Number(values.workers),
   failed.push(seed);
   for (const { id, atMs, sentence } of result.violations) console.log(`seed ${seed}: ${id} at ${(atMs / 1000).toFixed(3)} s: ${sentence}`);
   console.log(`replay: ${replayCommand(seed)}`);
+  if (!values.shrink) continue;
+  const shrunk = await shrinkSeed(seed);
+  if (shrunk === undefined) console.log("shrunk: no: with less time to converge it breaks nothing");
+  else console.log(`shrunk: ${shrunk.faults} faults after ${shrunk.runs} runs: ${shrunk.file}`);
 }
 
 const seconds = (performance.now() - startedAt) / 1000;

@@ -78,18 +78,23 @@ export function foreignCordonsStay(): Checker {
 export function onlyOwnObjectsAreTouched(): Checker {
   /** Marks that an operator wants off. */
   const uncordons = new Set<string>();
+  /** What a recovered store does not know. */
+  const strangers = new Set<string>();
   return {
     id: "I8",
     rule: "no node is deleted, no foreign object touched, every delete carries a UID",
     watches: ["committed", "api_write"],
     on(event, { mirror, violate }) {
       if (event.type === "committed") {
-        for (const change of event.changes)
-          if (change.kind === "record_step" && change.step.kind.startsWith("uncordon_node/"))
-            uncordons.add((change.step.payload as { readonly cordonedBy: string }).cordonedBy);
+        for (const change of event.changes) {
+          if (change.kind !== "record_step") continue;
+          const { kind, payload } = change.step;
+          if (kind.startsWith("uncordon_node/")) uncordons.add((payload as { readonly cordonedBy: string }).cordonedBy);
+          if (kind.startsWith("delete_stranger/")) strangers.add((payload as { readonly instance: string }).instance);
+        }
       }
       if (event.type !== "api_write" || isUncordon(event, uncordons)) return;
-      const problem = problemOf(event, (id) => mirror.get(id)?.phase);
+      const problem = problemOf(event, (id) => (strangers.has(id) ? "retiring" : mirror.get(id)?.phase));
       if (problem !== undefined) violate(`${event.method} ${event.ref.type.plural}/${event.ref.name}: ${problem}`);
     },
   };
