@@ -549,18 +549,17 @@ function describe(decision: Effect | Move): Readonly<Record<string, unknown>> {
 
 /** A reason keeps the time at which it began to hold. */
 function standingReasons(plan: Plan, former: readonly StandingReason[], now: Instant): readonly StandingReason[] {
-  return plan.holds.map(({ subject, reason }: Hold) => {
-    const known = former.find((each) => each.subject === subject && each.reason.code === reason.code);
-    return { subject, reason, since: known?.since ?? now };
-  });
+  const since = new Map(former.map((each) => [keyOf(each), each.since]));
+  return plan.holds.map((hold: Hold) => ({ subject: hold.subject, reason: hold.reason, since: since.get(keyOf(hold)) ?? now }));
 }
 
 /** Parameters change with every look; what is written down is that another reason holds. */
 function sameReasons(a: readonly StandingReason[], b: readonly StandingReason[]): boolean {
-  const key = (reasons: readonly StandingReason[]) =>
-    reasons
-      .map(({ subject, reason }) => `${subject} ${reason.code}`)
-      .toSorted()
-      .join("\n");
-  return key(a) === key(b);
+  if (a.length !== b.length) return false;
+  const isInOrder = a.every(({ subject, reason }, at) => subject === b[at]?.subject && reason.code === b[at].reason.code);
+  return isInOrder || a.map(keyOf).toSorted().join("\n") === b.map(keyOf).toSorted().join("\n");
+}
+
+function keyOf({ subject, reason }: Pick<StandingReason, "subject" | "reason">): string {
+  return `${subject} ${reason.code}`;
 }

@@ -40,12 +40,20 @@ export interface GatewayRegistryOptions {
   readonly onChange: (route: string | null) => void;
 }
 
+type RouteReport = GatewayReport["routes"][number];
+
+function isIdle({ requests, sessions }: RouteReport["members"][number]): boolean {
+  return requests + sessions === 0;
+}
+
 export class GatewayRegistry {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #onChange: (route: string | null) => void;
   readonly #replicas = new Map<string, Replica>();
   readonly #routes = new Map<string, RouteMembership>();
+  /** As JSON, to tell news from the same again. */
+  readonly #published = new Map<string, string>();
   /** Until then a route that is not here may still be somebody's: a replica must not drop what drains on it. */
   #areAllKnown = false;
   #timer: Timer | undefined;
@@ -129,35 +137,35 @@ export class GatewayRegistry {
     replica.report = report;
     for (const route of report.routes) {
       const former = before?.routes.find((each) => each.route === route.route);
-      if (!former || this.#newsOf(former) !== this.#newsOf(route)) this.#onChange(route.route);
+      if (!former || this.#isNews(former, route)) this.#onChange(route.route);
     }
     return true;
   }
 
   /** What a pass may wait for. How much a serving member has in flight changes with each report and is nothing to look at. */
-  #newsOf({ route, applied, members }: GatewayReport["routes"][number]): string {
+  #isNews(former: RouteReport, { route, applied, members }: RouteReport): boolean {
+    if (applied !== former.applied || members.length !== former.members.length) return true;
     const draining = new Set(this.#routes.get(route)?.members.flatMap(({ instance, state }) => (state === "serving" ? [] : [instance])));
-    return JSON.stringify([
-      applied,
-      members.map(({ instance, incarnation, health, requests, sessions }) => [
-        instance,
-        incarnation,
-        health,
-        draining.has(instance) && requests + sessions === 0,
-      ]),
-    ]);
+    return members.some((member, at) => {
+      const before = former.members[at];
+      if (before === undefined || member.instance !== before.instance || member.incarnation !== before.incarnation) return true;
+      return member.health !== before.health || (draining.has(member.instance) && isIdle(member) !== isIdle(before));
+    });
   }
 
   /** Tells every replica, when it is news. */
   publish(membership: RouteMembership): void {
     const known = this.#routes.get(membership.route);
-    if (known && JSON.stringify(known) === JSON.stringify(membership)) return;
+    const text = JSON.stringify(membership);
+    if (known && this.#published.get(membership.route) === text) return;
     if (known && compareEpochs(known.generation, membership.generation) > 0) return;
     this.#routes.set(membership.route, membership);
+    this.#published.set(membership.route, text);
     this.#broadcast({ type: "membership", complete: false, routes: [membership], ttlMs: GATEWAY_TTL_MS });
   }
 
   withdraw(route: string): void {
+    this.#published.delete(route);
     if (this.#routes.delete(route)) this.#broadcast(this.#allRoutes());
   }
 

@@ -15,9 +15,10 @@ import { capacityLimit } from "../model/pool.ts";
 import type { Budget } from "./budget.ts";
 import { candidateGate } from "./candidates.ts";
 import type { Draft } from "./draft.ts";
+import { indexOf } from "./pool-index.ts";
 import { sayUnsavable, turnOf } from "./evacuation/turn.ts";
 import { standbyFor } from "./standby.ts";
-import type { InstanceSnapshot, NodeSnapshot, PoolSnapshot } from "./snapshot.ts";
+import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import {
   compareText,
   compareUrgency,
@@ -52,8 +53,8 @@ export function mayAct(pool: PoolSnapshot, instance: InstanceSnapshot): boolean 
 
 /** Also one whose candidates all failed so far: what was begun goes on with the next. */
 function wasReplacementBegun(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
-  const id = idOf(instance);
-  return pool.instances.some(({ record }) => record.replaces === id) || pool.failures.some(({ replaces }) => replaces === id);
+  const { replacing, failedFor } = indexOf(pool);
+  return replacing.has(idOf(instance)) || failedFor.has(idOf(instance));
 }
 
 function planCondemned(pool: PoolSnapshot, instance: InstanceSnapshot, desired: number, budget: Budget, now: Instant, draft: Draft): void {
@@ -199,7 +200,12 @@ function protect(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): 
   if (pool.spec.disruption.mode !== "Act" || !(isHeld(instance) || instance.record.phase === "draining")) return;
   for (const pod of instance.pods) {
     if (!pod.owned || pod.protectedByUs || pod.deleting || pod.node === null) continue;
-    if (pool.openSteps.some(({ id }) => id.startsWith(`protect/${pod.uid}`))) continue;
+    if (
+      indexOf(pool)
+        .steps.get(idOf(instance))
+        ?.some(({ id }) => id.startsWith(`protect/${pod.uid}`))
+    )
+      continue;
     draft.decide({
       kind: "protect_pod",
       instance: idOf(instance),
@@ -213,7 +219,7 @@ function cordonNodes(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draf
   if (!isHeld(instance) && instance.record.phase !== "draining") return;
   for (const evidence of instance.evidence.toSorted((a, b) => compareText(a.id, b.id))) {
     if (evidence.loss === "forced" || evidence.reason === "operator_drain" || evidence.nodeUid === null) continue;
-    const node = nodesOf(pool).find(({ uid }) => uid === evidence.nodeUid);
+    const node = indexOf(pool).nodes.get(evidence.nodeUid);
     if (!node) continue;
     if (node.unschedulable) {
       if (node.cordonedBy === null) draft.hold(node.name, reason("foreign_cordon", { node: node.name }));
@@ -234,8 +240,4 @@ function cordonNodes(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draf
       });
     }
   }
-}
-
-function nodesOf(pool: PoolSnapshot): readonly NodeSnapshot[] {
-  return pool.instances.flatMap(({ pods }) => pods.flatMap(({ node }) => (node ? [node] : [])));
 }

@@ -11,10 +11,16 @@ const BESIDE: readonly Decision["kind"][] = ["cordon_node", "protect_pod", "trus
 export class Draft {
   readonly #decisions: (Effect | Move)[] = [];
   readonly #holds: Hold[] = [];
+  readonly #moved = new Set<string>();
+  readonly #givenUp = new Set<string>();
+  readonly #cordoned = new Set<string>();
   #nextLookAt: Instant | null = null;
 
   decide(decision: Effect | Move): void {
     this.#decisions.push(decision);
+    if ("instance" in decision && !BESIDE.includes(decision.kind)) this.#moved.add(decision.instance);
+    if (decision.kind === "move" && decision.to === "failed") this.#givenUp.add(decision.instance);
+    if (decision.kind === "cordon_node") this.#cordoned.add(decision.node.uid);
   }
 
   /** Why `subject` (an instance, a node, or empty for the pool) is left as it is; with `until`, time alone may change that. */
@@ -29,7 +35,7 @@ export class Draft {
 
   /** Where the instance itself goes is decided. What is done beside it (its node, its pods, its trust) may fail for ever and must not keep it. */
   hasDecisionFor(instance: string): boolean {
-    return this.#decisions.some((decision) => "instance" in decision && decision.instance === instance && !BESIDE.includes(decision.kind));
+    return this.#moved.has(instance);
   }
 
   /** This plan gives a standby away. */
@@ -39,7 +45,7 @@ export class Draft {
 
   /** This plan gives the candidate up. */
   givesUp(instance: string): boolean {
-    return this.#decisions.some((decision) => decision.kind === "move" && decision.to === "failed" && decision.instance === instance);
+    return this.#givenUp.has(instance);
   }
 
   /** How many that shall serve this plan makes. */
@@ -67,7 +73,7 @@ export class Draft {
   }
 
   hasCordon(nodeUid: string): boolean {
-    return this.#decisions.some((decision) => decision.kind === "cordon_node" && decision.node.uid === nodeUid);
+    return this.#cordoned.has(nodeUid);
   }
 
   isIdle(): boolean {

@@ -15,7 +15,7 @@ import type { Draft } from "./draft.ts";
 import type { GatewayState, InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { refillReason } from "./standby.ts";
 import { waitsForFence } from "./writer.ts";
-import { deadlineOf, describeEvidence, gravestEvidence, idOf, isStandby, openStep, servingOf, unsafety } from "./view.ts";
+import { deadlineOf, describeEvidence, gravestEvidence, idOf, isStandby, openStep, predecessorOf, servingOf, unsafety } from "./view.ts";
 
 /** A node is often seen before its NodeClaim names it: that is convergence (D8), for so long. */
 const OWNER_KNOWN_WITHIN_MS = 10_000;
@@ -86,9 +86,8 @@ function placementFor(pool: PoolSnapshot, { record }: InstanceSnapshot): Placeme
 }
 
 function whyCreated(pool: PoolSnapshot, instance: InstanceSnapshot): Reason {
-  const { record } = instance;
   if (isStandby(instance)) return refillReason(pool, instance);
-  const predecessor = pool.instances.find((other) => idOf(other) === record.replaces);
+  const predecessor = predecessorOf(pool, instance);
   if (!predecessor) return reason("below_desired", { serving: servingOf(pool).length, desired: pool.spec.size.desired });
   const why = isLeaving(predecessor.record.phase) ? "replace_lost" : "replace_condemned";
   return reason(why, { instance: idOf(predecessor), evidence: describeEvidence(gravestEvidence(predecessor)) });

@@ -10,6 +10,7 @@ import { candidateGate, fillGate, NOT_WANTED } from "./candidates.ts";
 import { mayAct } from "./disruption.ts";
 import type { Draft } from "./draft.ts";
 import { sayUnsavable, turnOf } from "./evacuation/turn.ts";
+import { indexOf } from "./pool-index.ts";
 import { standbyFor } from "./standby.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import {
@@ -66,11 +67,9 @@ function fillPlace(pool: PoolSnapshot, ordinal: number, desired: number, budget:
 
 /** Who held this ordinal and is leaving without a successor; the newest when there are several. */
 function lostHolder(pool: PoolSnapshot, ordinal: number): InstanceSnapshot | undefined {
-  return pool.instances
-    .filter(
-      (instance) =>
-        instance.record.ordinal === ordinal && !isHeld(instance) && instance.record.phase !== "failed" && instance.record.failure === null,
-    )
+  return indexOf(pool)
+    .byOrdinal.get(ordinal)
+    ?.filter((instance) => !isHeld(instance) && instance.record.phase !== "failed" && instance.record.failure === null)
     .toSorted((a, b) => b.record.createdAt - a.record.createdAt || compareText(idOf(b), idOf(a)))[0];
 }
 

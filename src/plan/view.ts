@@ -3,6 +3,7 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Evidence } from "../model/evidence.ts";
 import { graverLoss, isCandidate, isLeaving, isRouted, type Loss } from "../model/phase.ts";
 import type { StepRecord } from "../model/step.ts";
+import { indexOf } from "./pool-index.ts";
 import type { InstanceSnapshot, NodeSnapshot, PodSnapshot, PoolSnapshot } from "./snapshot.ts";
 
 export function idOf(instance: InstanceSnapshot): string {
@@ -80,14 +81,19 @@ export function compareText(a: string, b: string): number {
  */
 export function replacementOf(pool: PoolSnapshot, instance: InstanceSnapshot): InstanceSnapshot | undefined {
   return (
-    pool.instances.find((other) => other.record.replaces === idOf(instance) && isHeld(other)) ??
+    indexOf(pool).replacing.get(idOf(instance))?.find(isHeld) ??
     sharersOf(pool, instance).find((other) => !isCondemned(other) && instance.record.replaces !== idOf(other))
   );
 }
 
+/** The one that it is to take over from; undefined when there is none, or it is gone. */
+export function predecessorOf(pool: PoolSnapshot, { record }: InstanceSnapshot): InstanceSnapshot | undefined {
+  return record.replaces === null ? undefined : indexOf(pool).byId.get(record.replaces);
+}
+
 /** A replacement whose predecessor has not left yet, also where another one between the two has: it is there on top of what is desired. */
 export function isSurge(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
-  const predecessor = pool.instances.find((other) => idOf(other) === instance.record.replaces);
+  const predecessor = predecessorOf(pool, instance);
   if (predecessor !== undefined && isHeld(predecessor)) return true;
   return (
     !isCondemned(instance) && sharersOf(pool, instance).some((other) => isCondemned(other) && other.record.replaces !== idOf(instance))
@@ -97,21 +103,23 @@ export function isSurge(pool: PoolSnapshot, instance: InstanceSnapshot): boolean
 /** The others that hold the same place. */
 export function sharersOf(pool: PoolSnapshot, instance: InstanceSnapshot): readonly InstanceSnapshot[] {
   if (isStandby(instance)) return [];
-  const { ordinal } = instance.record;
-  return pool.instances.filter((other) => other !== instance && other.record.ordinal === ordinal && isHeld(other) && !isStandby(other));
+  const ofPlace = indexOf(pool).byOrdinal.get(instance.record.ordinal) ?? [];
+  return ofPlace.filter((other) => other !== instance && isHeld(other) && !isStandby(other));
 }
 
 /** A candidate of a voluntary replacement: what `surge` bounds. */
 export function isVoluntaryCandidate(pool: PoolSnapshot, instance: InstanceSnapshot): boolean {
   const { purpose, phase } = instance.record;
   if (purpose !== "replace" || !(isCandidate(phase) || phase === "standby")) return false;
-  const predecessor = pool.instances.find((other) => idOf(other) === instance.record.replaces);
+  const predecessor = predecessorOf(pool, instance);
   return predecessor !== undefined && lossOf(predecessor) === "voluntary";
 }
 
 /** An open step of this kind for this instance: it is being done, or nobody knows yet whether it was. */
 export function openStep(pool: PoolSnapshot, instance: string, kind: string): StepRecord | undefined {
-  return pool.openSteps.find((step) => step.instance === instance && step.kind.startsWith(`${kind}/`));
+  return indexOf(pool)
+    .steps.get(instance)
+    ?.find((step) => step.kind.startsWith(`${kind}/`));
 }
 
 /** Still the process that was admitted, as far as can be seen. */
