@@ -27,6 +27,8 @@ const MOST_AT_ONCE = 100;
 const SPACING_MS_PER_EVACUEE = 0.05;
 /** A standby that must make room does so until the one that needs it has its machine, and no longer than this. */
 const MAKES_ROOM_MS = 120_000;
+/** From admission to serving takes no longer unless something is wrong. */
+const MOST_ADMITTING_MS = 30_000;
 /** The same fault is told so often. */
 const TELL_AGAIN_MS = 60_000;
 const NO_GRANTS: ReadonlyMap<string, Grant> = new Map();
@@ -48,6 +50,8 @@ interface PoolView {
   /** Since when each admitted one is that. */
   readonly admitted: ReadonlyMap<string, Instant>;
   readonly failed: ReadonlySet<string>;
+  /** Of the admitted, those that may still be on their way: what hangs longer hangs for another reason. */
+  readonly underWay: number;
 }
 
 interface Room {
@@ -138,10 +142,13 @@ export class EvacuationDesk {
     this.#endRooms(pool, ids);
     if (!isSameSupply(before?.supply, supply) || !areSame(before?.evacuees ?? [], evacuees)) this.#isDirty = true;
     this.#pools.set(pool.pool, { evacuees, supply, ...this.#measure(pool, before, now) });
+    let underWay = 0;
+    for (const view of this.#pools.values()) underWay += view.underWay;
+    this.#bucketAt(now).underWay(now, underWay);
   }
 
   /** From admission to serving, and candidates that did not become ready: what a site absorbs is told from these. */
-  #measure({ instances }: PoolSnapshot, before: PoolView | undefined, now: Instant): Pick<PoolView, "admitted" | "failed"> {
+  #measure({ instances }: PoolSnapshot, before: PoolView | undefined, now: Instant): Pick<PoolView, "admitted" | "failed" | "underWay"> {
     const admitted = new Map<string, Instant>();
     const failed = new Set<string>();
     for (const { record } of instances) {
@@ -152,7 +159,9 @@ export class EvacuationDesk {
       failed.add(record.id);
       if (before && !before.failed.has(record.id)) this.#bucketAt(now).failed(now);
     }
-    return { admitted, failed };
+    let underWay = 0;
+    for (const since of admitted.values()) if (now - since < MOST_ADMITTING_MS) underWay += 1;
+    return { admitted, failed, underWay };
   }
 
   #bucketAt(now: Instant): AbsorptionBucket {

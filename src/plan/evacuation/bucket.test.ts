@@ -75,6 +75,15 @@ describe("a bucket's rate is learned from what is measured (S12, I12)", () => {
     expect(bucket.learned()).toEqual({ perSecond: 3, bestMs: 400 });
   });
 
+  test("while more is under way than the site has at its best, no token comes; when that has ended they come again", () => {
+    const bucket = new AbsorptionBucket({ site: "a", perSecond: 4, burst: 4 }, NOON, { perSecond: 4, bestMs: 5_000 });
+    for (let index = 0; index < 4; index += 1) bucket.take(NOON);
+    bucket.underWay(NOON, 30);
+    expect(bucket.view(NOON + 2_000).tokens).toBe(0);
+    bucket.underWay(NOON + 2_000, 20);
+    expect(bucket.view(NOON + 2_500).tokens).toBeCloseTo(2);
+  });
+
   test("a clock that is set back gives nothing and takes nothing", () => {
     const bucket = new AbsorptionBucket({ site: "a", perSecond: 10, burst: 10 }, NOON);
     for (let index = 0; index < 10; index += 1) bucket.take(NOON);

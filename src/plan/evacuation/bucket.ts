@@ -3,10 +3,13 @@
  *
  * The rate is judged once per window of ten seconds, by what was measured in it, and by nothing else:
  *
- * 1. Overrun: more than a tenth of those that ended failed, or the rest took on the mean more than twice as long as the best that the site has shown. The rate
+ * 1. Overrun: more than a tenth of those that ended failed, or the rest took on the mean half as long again as the best that the site has shown. The rate
  *    becomes nine tenths of what was seen serving per second, but falls by half at most: in one window few may have ended because few had been sent.
- * 2. All well, somebody waited for a token, and at least half of what the rate allows came through: the bucket is what limits. The rate rises by a quarter.
+ * 2. All well, hardly slower than the best, somebody waited for a token, and at least half of what the rate allows came through: the bucket is what limits. The rate rises by a quarter.
  * 3. Otherwise it stays: a quiet site tells nothing.
+ *
+ * Between two judgements no token comes while more is under way than the site, at its best time and this rate, would have at once: a queue that grows makes
+ * everybody slower, long before those in it have ended and can be judged by.
  *
  * The best time fades by a hundredth per window towards what is seen, so that a site that has become slower for good is not held down for ever. `burst` is at
  * most what was configured and at most ten seconds' worth of the rate: a site that absorbs three a second must not be given a hundred at once.
@@ -18,10 +21,14 @@ export const WINDOW_MS = 10_000;
 const MIN_PER_SECOND = 0.1;
 const MAX_PER_SECOND = 1_000;
 const OVERRUN_FAILED_SHARE = 0.1;
-const OVERRUN_SLOWDOWN = 2;
+const OVERRUN_SLOWDOWN = 1.5;
+/** Slower than this is no reason to send fewer, but one not to send more. */
+const STRAINED_SLOWDOWN = 1.2;
 /** With fewer ends than this in a window, one slow one would decide. */
 const LEAST_ENDS = 3;
 const BURST_SECONDS = 10;
+/** Times what a steady stream at this rate has under way. */
+const MOST_UNDER_WAY = 1.25;
 /** A rate that is not used is no lower bound of what could be absorbed. */
 const LEAST_USED_SHARE = 0.5;
 
@@ -55,6 +62,7 @@ export class AbsorptionBucket {
   #failed = 0;
   #sumMs = 0;
   #isShort = false;
+  #underWay = 0;
 
   constructor(config: AbsorptionConfig, now: Instant, learned?: LearnedAbsorption) {
     this.site = config.site;
@@ -95,6 +103,12 @@ export class AbsorptionBucket {
     this.#isShort = true;
   }
 
+  /** How many the site has at once that have begun to be admitted and do not serve yet: told whenever it changes. */
+  underWay(now: Instant, count: number): void {
+    this.#advance(now);
+    this.#underWay = count;
+  }
+
   /** One that was started serves, `tookMs` after its admission began. */
   served(now: Instant, tookMs: number): void {
     this.#advance(now);
@@ -125,9 +139,13 @@ export class AbsorptionBucket {
   }
 
   #refill(now: Instant): void {
-    const gained = (Math.max(0, now - this.#at) / 1_000) * this.#perSecond;
+    const gained = this.#isFull() ? 0 : (Math.max(0, now - this.#at) / 1_000) * this.#perSecond;
     this.#tokens = Math.min(this.#burst(), this.#tokens + gained);
     this.#at = now;
+  }
+
+  #isFull(): boolean {
+    return this.#bestMs !== null && this.#underWay > MOST_UNDER_WAY * this.#perSecond * (this.#bestMs / 1_000) + 1;
   }
 
   #judge(): void {
@@ -136,7 +154,7 @@ export class AbsorptionBucket {
     const seen = (this.#served / WINDOW_MS) * 1_000;
     if (ends >= LEAST_ENDS && this.#isOverrun(ends, meanMs)) {
       this.#perSecond = this.#clamp(Math.max(this.#perSecond / 2, Math.min(this.#perSecond, 0.9 * seen)));
-    } else if (this.#isShort && this.#failed <= ends * OVERRUN_FAILED_SHARE && seen >= LEAST_USED_SHARE * this.#perSecond) {
+    } else if (this.#isShort && seen >= LEAST_USED_SHARE * this.#perSecond && !this.#isStrained(ends, meanMs)) {
       this.#perSecond = this.#clamp(this.#perSecond * 1.25);
     }
     if (meanMs !== null) this.#bestMs = this.#bestMs === null ? meanMs : Math.min(meanMs, this.#bestMs + 0.01 * (meanMs - this.#bestMs));
@@ -152,7 +170,15 @@ export class AbsorptionBucket {
 
   #isOverrun(ends: number, meanMs: number | null): boolean {
     if (this.#failed > ends * OVERRUN_FAILED_SHARE) return true;
-    return meanMs !== null && this.#bestMs !== null && meanMs > OVERRUN_SLOWDOWN * this.#bestMs;
+    return this.#isSlower(meanMs, OVERRUN_SLOWDOWN);
+  }
+
+  #isStrained(ends: number, meanMs: number | null): boolean {
+    return this.#failed > ends * OVERRUN_FAILED_SHARE || this.#isSlower(meanMs, STRAINED_SLOWDOWN);
+  }
+
+  #isSlower(meanMs: number | null, slowdown: number): boolean {
+    return meanMs !== null && this.#bestMs !== null && meanMs > slowdown * this.#bestMs;
   }
 }
 

@@ -97,6 +97,7 @@ export class Move {
 
   #ready(): void {
     this.#admissionAt = this.#options.clock.now();
+    this.#place.site.admitting(1);
     this.#copy(() => this.#warmUp());
   }
 
@@ -145,6 +146,7 @@ export class Move {
         this.#options.clock.after(TIMES.checkAgain, () => this.#check(triesLeft - 1));
         return;
       }
+      site.admitting(-1);
       if (lies) return this.#options.failed("check_failed"); // the place stays spoilt
       site.bucket.failed(this.#options.clock.now());
       this.#rounds = 0;
@@ -188,6 +190,7 @@ export class Move {
     checks.traffic(workload.id, this.#passedCheckAt);
     if (workload.lands(epoch)) checks.accepted(workload.id, epoch, this.#place.id, workload.minAccepted);
     traffic.resume(workload.route, site.spec.latency, site.slowness);
+    site.admitting(-1);
     site.bucket.served(clock.now(), clock.now() - this.#admissionAt);
     workload.servingAt = clock.now();
     workload.place = this.#place;

@@ -14,11 +14,21 @@ export class Site {
   /** What comes to serve at a time: admissions a second. */
   readonly landing: SharedWork;
 
+  readonly #clock: Clock;
+  #admitting = 0;
+
   constructor(spec: FleetSite, clock: Clock) {
+    this.#clock = clock;
     this.spec = spec;
     this.bucket = new AbsorptionBucket({ site: spec.name, ...spec.configured }, clock.now());
     this.ingress = new SharedWork(clock, spec.bandwidth);
     this.landing = new SharedWork(clock, spec.lands.perSecond, spec.lands.thrash);
+  }
+
+  /** One more has begun to be admitted here, or one less. */
+  admitting(by: 1 | -1): void {
+    this.#admitting += by;
+    this.bucket.underWay(this.#clock.now(), this.#admitting);
   }
 
   /** How much slower everything there is than when it is well. */
