@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { RelevoError } from "../../src/kernel/errors.ts";
 import type { FaultKind, PlannedFault } from "../../src/sim/faults.ts";
+import type { FleetName } from "./fleets.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -30,7 +31,9 @@ export type Stage =
       readonly planned?: readonly PlannedFault[];
       readonly faultsForMs?: number;
     }
-  | { readonly kind: "crash_points"; readonly crashCase: string };
+  | { readonly kind: "crash_points"; readonly crashCase: string }
+  /** Storms of this fleet. */
+  | { readonly kind: "storm"; readonly fleet: FleetName };
 
 /** Seeds with these kinds of faults; all kinds when none is named. */
 export function seeds(...faults: FaultKind[]): Stage {
@@ -40,6 +43,10 @@ export function seeds(...faults: FaultKind[]): Stage {
 /** A crash at the calls of this case. */
 export function crashes(crashCase: string): Stage {
   return { kind: "crash_points", crashCase };
+}
+
+export function storm(fleet: FleetName): Stage {
+  return { kind: "storm", fleet };
 }
 
 /** Exactly these faults, in worlds of different seeds. */

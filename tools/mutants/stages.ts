@@ -3,7 +3,9 @@ import { composeController } from "../../src/cli/processes/controller.ts";
 import { type CrashCase, crashAt, crashPointsOf, rehearse } from "../../src/sim/crash-points.ts";
 import { faultsOf, runSeed, type SeedResult } from "../../src/sim/run-seed.ts";
 import { type Schedule, shrink } from "../../src/sim/shrink.ts";
+import { runStorm } from "../../src/sim/storm/approaches.ts";
 import { CRASH_CASES } from "../../test/scenarios/crash-cases.ts";
+import { FLEETS } from "./fleets.ts";
 import type { Stage } from "./mutant.ts";
 
 const FAULTS_FOR_MS = 20_000;
@@ -19,12 +21,13 @@ export interface Finding {
 /** The first thing that was violated; undefined when nothing was. */
 export async function runStage(stage: Stage, seed: number): Promise<Finding | undefined> {
   if (stage.kind === "crash_points") return runCrash(stage, seed);
+  if (stage.kind === "storm") return (await runStorm(FLEETS[stage.fleet](), seed, "relevo")).violations[0];
   return (await runSchedule(scheduleOf(stage, seed))).violations[0];
 }
 
 /** The smallest schedule that shows the same. */
 export async function shrinkStage(stage: Stage, seed: number): Promise<Schedule | undefined> {
-  if (stage.kind === "crash_points") return undefined;
+  if (stage.kind !== "seeds") return undefined;
   const attempt = async (schedule: Schedule) => (await runSchedule(schedule)).violations[0];
   return (await shrink(scheduleOf(stage, seed), attempt, { runs: SHRINK_RUNS_MAX }))?.schedule;
 }

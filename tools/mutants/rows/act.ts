@@ -109,7 +109,7 @@ export const ACT: readonly Mutant[] = [
   {
     name: "delete-without-uid",
     rule: "I8: every delete carries a UID",
-    file: "src/act/steps/delete-instance.ts",
+    file: "src/act/steps/owned-objects.ts",
     find: "preconditions: { uid: object.uid }, ",
     replace: "",
     shownBy: seeds("node_drift"),
@@ -117,7 +117,7 @@ export const ACT: readonly Mutant[] = [
   {
     name: "delete-lists-the-whole-namespace",
     rule: "I19: at most one full inventory per pass",
-    file: "src/act/steps/delete-instance.ts",
+    file: "src/act/steps/owned-objects.ts",
     find: "  const labelSelector = `${LABELS.instance}=${payload.instance}`;",
     replace: "  const labelSelector = LABELS.instance;",
     shownBy: seeds("node_drift"),
@@ -125,7 +125,7 @@ export const ACT: readonly Mutant[] = [
   {
     name: "delete-forgets-what-a-lost-create-made",
     rule: "D5/absence: nothing of an instance outlives it",
-    file: "src/act/steps/delete-instance.ts",
+    file: "src/act/steps/owned-objects.ts",
     find: "      if (!isAttemptOf(payload.createdBy, annotationOf(seen, ANNOTATIONS.step))) continue;",
     replace: "      if (payload.objects.every(({ uid }) => uid !== seen.metadata.uid)) continue;",
     shownBy: seeds("node_drift", "lost_replies", "api_timeouts", "operator_drain", "resize", "boot_failure", "controller_crash"),
