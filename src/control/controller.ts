@@ -93,7 +93,8 @@ export class Controller {
   readonly #leaseBrake: LeaseBrake;
   readonly #placements: Placements;
   #areRoutesKnown = false;
-  #era: StoreEra = { era: 0, recovered: null };
+  /** Null before it was read. */
+  #era: StoreEra | null = null;
   #settledAt: Instant = Number.POSITIVE_INFINITY;
   #isStarted = false;
 
@@ -126,7 +127,6 @@ export class Controller {
     await notices.start();
     await Promise.all([world.whenSynced(), pools.whenSynced()]);
     this.#settledAt = await gateways.start();
-    this.#era = await this.#parts.store.readEra();
     this.#isStarted = true;
     this.#collector.start();
     for (const { key } of pools.list()) this.wake(key);
@@ -305,7 +305,7 @@ export class Controller {
 
   /** Another controller may have recovered the store. */
   async #noteEra({ authorityEpoch }: PoolRows): Promise<void> {
-    if (epochParts(authorityEpoch).era > this.#era.era) this.#era = await this.#parts.store.readEra();
+    if (this.#era === null || epochParts(authorityEpoch).era > this.#era.era) this.#era = await this.#parts.store.readEra();
   }
 
   /** With `isPass` false nobody acts on it, so nothing is promised for it either. */
@@ -333,10 +333,11 @@ export class Controller {
       leaseBrake: this.#leaseBrake.look([...this.#passes.values()].map((pass) => pass.snapshot)),
       rewound,
       awaitsWitnesses: this.#awaitsWitnesses(rows),
-      recoveredAt: this.#era.recovered?.at ?? null,
+      recoveredAt: this.#era?.recovered?.at ?? null,
       now,
     });
     const { evacuation } = this.#parts;
+    const room = roomToMake(seen, this.#seenOfAll(), now);
     const snapshot = { ...seen, ...(isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now)) };
     const pass = { snapshot, plan: planPool(snapshot, now), at: now };
     return holder === undefined
