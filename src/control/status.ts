@@ -36,6 +36,7 @@ const HELD: readonly ReasonCode[] = [
   "step_from_newer_version",
   "drain_overdue",
   "brake",
+  "lease_brake",
   "frozen",
   "inventory_error",
   "deletion_refused",

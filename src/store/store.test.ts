@@ -2,7 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { CompiledQuery, QueryResult } from "kysely";
 import { expect, test } from "vitest";
 import { claimed, create, NOON, POOL, recordStep } from "../../test/contracts/store-fixtures.ts";
-import { initial } from "./migrations/0001-initial.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
 import { EvidenceRepository } from "./evidence.ts";
 import { InstanceRepository } from "./instances.ts";
 import { NoticeRepository } from "./notices.ts";
@@ -12,6 +12,7 @@ import { SqliteKysely } from "./sqlite-dialect.ts";
 import { openSqliteFile } from "./sqlite-file.ts";
 import { StepRepository } from "./steps.ts";
 import { openStore } from "./store.ts";
+import { WorkloadRepository } from "./workloads.ts";
 
 test("in memory every call settles by microtasks alone, in the order of the calls, so that the simulator can drain it", async () => {
   const store = await openStore({ path: ":memory:" });
@@ -56,9 +57,26 @@ test("evidence cannot be changed even by a fault of ours (I3)", async () => {
   expect(() => database.exec("UPDATE evidence SET loss = 'voluntary'")).toThrow("evidence never changes");
 });
 
+test("a tombstone can neither fall nor go, even by a fault of ours (I2)", () => {
+  const { database } = openSqliteFile({ path: ":memory:" });
+  const insert = (ordinal: number, holder: string) =>
+    database.exec(`INSERT INTO workloads VALUES ('p', ${ordinal}, 1, 5, 1, 5, '${holder}', 1, 'boot', 0)`);
+  insert(0, "i-1");
+  for (const [fall, what] of [
+    ["min_counter = 4", "a writer epoch never falls"],
+    ["min_era = 0, min_counter = 99", "a writer epoch never falls"],
+    ["writer_counter = 4", "a writer epoch never falls"],
+    ["holder = NULL", "CHECK constraint failed"],
+  ] as const)
+    expect(() => database.exec(`UPDATE workloads SET ${fall}`)).toThrow(what);
+  expect(() => database.exec("DELETE FROM workloads")).toThrow("a tombstone is kept for ever");
+  expect(() => insert(1, "i-1"), "one instance, one lease").toThrow("UNIQUE constraint failed");
+  database.exec("UPDATE workloads SET min_era = 2, min_counter = 0, writer_counter = 6, renewals = 1");
+});
+
 test("no query reads a pool's whole history, however long it is", async () => {
   const database = new DatabaseSync(":memory:");
-  for (const statement of initial.statements) database.exec(statement);
+  for (const { statements } of MIGRATIONS) for (const statement of statements) database.exec(statement);
   const statements: string[] = [];
   class SpiedKysely extends SqliteKysely<Schema> {
     override run<R>(query: CompiledQuery<R>): QueryResult<R> {
@@ -67,7 +85,8 @@ test("no query reads a pool's whole history, however long it is", async () => {
     }
   }
   const db = new SpiedKysely(database);
-  const [instances, evidence, steps, notices] = [
+  const [workloads, instances, evidence, steps, notices] = [
+    new WorkloadRepository(db),
     new InstanceRepository(db),
     new EvidenceRepository(db),
     new StepRepository(db),
@@ -94,6 +113,11 @@ test("no query reads a pool's whole history, however long it is", async () => {
     "SEARCH steps USING INDEX sqlite_autoindex_steps_1 (id>? AND id<?)",
     "USE TEMP B-TREE FOR ORDER BY",
   ]);
+  const renewal = { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: null };
+  expect(await planOf(workloads.renew(renewal, undefined).catch(() => undefined))).toEqual([
+    "SEARCH workloads USING INDEX workloads_of_holder (pool=? AND holder=?)",
+  ]);
+  expect(await planOf(workloads.list(POOL))).toEqual(["SEARCH workloads USING PRIMARY KEY (pool=?)"]);
   expect(await planOf(notices.list(10))).toEqual(["SCAN notices USING INDEX notices_received"]);
   expect(await planOf(notices.listOpen(NOON))).toEqual(["SEARCH notices USING INDEX notices_received (received_at>?)"]);
 });

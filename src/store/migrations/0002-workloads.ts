@@ -18,6 +18,8 @@ export const workloads: Migration = {
       PRIMARY KEY (pool, ordinal),
       CHECK ((holder IS NULL) = (boot_id IS NULL) AND (holder IS NULL) = (incarnation IS NULL))
     ) STRICT, WITHOUT ROWID`,
+    // A renewal names its holder; an instance has one place, so it holds one lease at most.
+    `CREATE UNIQUE INDEX workloads_of_holder ON workloads (pool, holder) WHERE holder IS NOT NULL`,
     // I2 holds even against a fault of ours.
     `CREATE TRIGGER workloads_never_fall BEFORE UPDATE ON workloads
       WHEN (NEW.min_era, NEW.min_counter) < (OLD.min_era, OLD.min_counter)
