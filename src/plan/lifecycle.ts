@@ -28,8 +28,8 @@ const OBJECTS_SEEN_WITHIN_MS = 10_000;
 
 /** How long one waits for a place away from dying capacity: a cloud's node start. */
 const PLACED_WITHIN_MS = 60_000;
-/** The same, once another place would be advised. */
-const OUTDATED_PLACEMENT_MS = 5_000;
+/** The same, once what it waits for is not advised any more: on demand there was no capacity either. */
+const OUT_OF_REACH_MS = 5_000;
 const NO_PLACE = "no_place";
 
 export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
@@ -128,16 +128,27 @@ function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, d
   draft.hold(idOf(instance), reason("waiting_for_pods", { ready: ready.length, wanted: instance.podsWanted }));
 }
 
-/** One that was kept away from dying capacity and finds no place elsewhere is given up: sooner when the advice has changed since. */
+/** One that was kept away from dying capacity and finds no place elsewhere is given up: sooner when on demand, too, has none. */
 function awaitPlace(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
   const kept = instance.pods.find(({ placement, scheduledAt }) => placement !== null && scheduledAt === null);
   if (kept) {
-    const isOutdated = kept.placement !== JSON.stringify(pool.placement);
-    const until = instance.record.phaseSince + (isOutdated ? OUTDATED_PLACEMENT_MS : PLACED_WITHIN_MS);
+    const isOutOfReach = kept.placement?.capacityType === "on-demand" && pool.placement.capacityType !== "on-demand";
+    const until = instance.record.phaseSince + (isOutOfReach ? OUT_OF_REACH_MS : PLACED_WITHIN_MS);
     if (now >= until) return fail(instance, NO_PLACE, draft);
-    return draft.hold(idOf(instance), reason("waiting_for_schedule_elsewhere", { placement: kept.placement ?? "" }), until);
+    return draft.hold(idOf(instance), reason("waiting_for_schedule_elsewhere", { placement: describePlacement(kept.placement) }), until);
   }
   draft.hold(idOf(instance), reason("waiting_for_schedule"));
+}
+
+function describePlacement(placement: Placement | null): string {
+  if (placement === null) return "";
+  const { avoid, capacityType } = placement;
+  return [
+    ...(avoid.zones.length === 0 ? [] : [`not in ${avoid.zones.join(", ")}`]),
+    ...(avoid.instanceTypes.length === 0 ? [] : [`not on ${avoid.instanceTypes.join(", ")}`]),
+    ...(avoid.nodes.length === 0 ? [] : [`not on ${avoid.nodes.length} nodes that go`]),
+    ...(capacityType === null ? [] : [`on ${capacityType} capacity`]),
+  ].join(", ");
 }
 
 function validate(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
@@ -301,7 +312,9 @@ function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draf
 
   const open = (obligations?.requests ?? 0) + (obligations?.sessions ?? 0) + (ownObligations ?? 0);
   const isDone = obligations !== null && open === 0;
-  if (isDone && silent.length === 0) {
+  // A process that ended a moment ago has nothing any more either: only one that answers says that it finished what it had (D13).
+  const isOwnWordKnown = ownObligations !== null || pool.spec.service.protocol === "none";
+  if (isDone && isOwnWordKnown && silent.length === 0) {
     return draft.decide({
       kind: "move",
       instance: idOf(instance),
@@ -311,8 +324,6 @@ function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draf
       reason: reason("obligations_done", { generation }),
     });
   }
-  // What a silent replica holds only the instance knows: where it can say so, it must have.
-  const isOwnWordKnown = ownObligations !== null || pool.spec.service.protocol === "none";
   if (isDone && silent.length > 0 && isOwnWordKnown) return shutDoor(pool, instance, silent, now, draft);
   if (sealedAtDeadline(instance, open, now, draft)) return;
   holdDrain(pool, instance, now, draft);

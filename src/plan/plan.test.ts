@@ -391,6 +391,10 @@ describe("a seal", () => {
     expect(holds(planPool(leaving({ obligations: null }), NOON))).toContain("orders-a: drain_in_progress");
   });
 
+  test("a process that does not answer may have ended with what it had: that is no confirmed seal (D13)", () => {
+    expect(holds(planPool(leaving({ ownObligations: null }), NOON))).toContain("orders-a: drain_in_progress");
+  });
+
   test("a drain with a deadline ends a minute after it, also where the machine was spared; one without has no end (D18)", () => {
     const going = (over: object) => leaving({ evidence: ["scheduled_maintenance"], obligations: { requests: 1, sessions: 0 }, ...over });
     const record = { drainLoss: "deadline", drainDeadline: NOON - 60_000 };

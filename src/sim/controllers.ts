@@ -1,12 +1,16 @@
 /** The controller as a simulated process: composed by the production composition, started again after each death, as its supervisor would. */
 import type { InstanceDriver } from "../drivers/port.ts";
 import type { LeaseDoor } from "../control/leases.ts";
-import type { Clock } from "../kernel/clock.ts";
+import type { Clock, Instant } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Random } from "../kernel/random.ts";
 import type { KubeApi, KubeObject, ObjectRef } from "../kube/api.ts";
 import { LeaseTokens } from "../lease/token.ts";
+import type { Plan } from "../plan/decision.ts";
+import type { EvacuationPolicy } from "../plan/evacuation/policy.ts";
+import { planEvacuation } from "../plan/evacuation/schedule.ts";
+import type { PoolSnapshot } from "../plan/snapshot.ts";
 import type { ControlPlane } from "../server/control-plane.ts";
 import type { Logger } from "../server/log.ts";
 import { createMetrics, type Metrics } from "../server/metrics.ts";
@@ -29,6 +33,8 @@ export interface ControllerParts {
   readonly metrics: Metrics;
   readonly spotLeadMs?: number;
   readonly leaseDoor?: LeaseDoor;
+  readonly onPass?: (pass: { readonly snapshot: PoolSnapshot; readonly plan: Plan; readonly at: Instant }) => void;
+  readonly evacuationPolicy?: EvacuationPolicy;
 }
 
 export interface RunnableController {
@@ -93,7 +99,7 @@ export class Controllers {
   }
 
   start(): void {
-    const { seed, clock, log, compose, spotLeadMs, api, find, store, driver } = this.#options;
+    const { seed, clock, log, observe, compose, spotLeadMs, api, find, store, driver } = this.#options;
     const name = `controller-${++this.#count}`;
     const process = new SimulatedProcess(name);
     process.skewMs = this.#skewMs;
@@ -111,6 +117,12 @@ export class Controllers {
       metrics: createMetrics(),
       spotLeadMs,
       leaseDoor: LEASE_DOOR,
+      onPass: ({ snapshot, plan, at }) => observe({ type: "planned", process: name, snapshot, plan, at }),
+      evacuationPolicy: (input) => {
+        const plan = planEvacuation(input);
+        observe({ type: "scheduled", process: name, input, plan });
+        return plan;
+      },
     });
     const running = { process, composed, kube };
     this.#running = running;

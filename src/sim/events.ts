@@ -4,6 +4,9 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import type { MemberReport, RouteCounts } from "../model/membership.ts";
+import type { Plan } from "../plan/decision.ts";
+import type { EvacuationInput, EvacuationPlan } from "../plan/evacuation/types.ts";
+import type { PoolSnapshot } from "../plan/snapshot.ts";
 import type { Authority, Change, PoolRows } from "../store/port.ts";
 
 export type WriteMethod = "create" | "replace" | "patch" | "patchStatus" | "delete" | "evict";
@@ -19,6 +22,10 @@ export type SimEvent =
       readonly now: Instant;
     }
   | { readonly type: "rows_read"; readonly process: string; readonly rows: PoolRows }
+  /** A pass of a pool: what was seen, and what was planned from it. */
+  | { readonly type: "planned"; readonly process: string; readonly snapshot: PoolSnapshot; readonly plan: Plan; readonly at: Instant }
+  /** The schedule of an evacuation over all pools. */
+  | { readonly type: "scheduled"; readonly process: string; readonly input: EvacuationInput; readonly plan: EvacuationPlan }
   /** A write that the API server applied: `before` and `after` are undefined where there is none. */
   | {
       readonly type: "api_write";
@@ -34,7 +41,7 @@ export type SimEvent =
   | { readonly type: "listed"; readonly process: string; readonly of: ResourceType; readonly items: readonly KubeObject[] }
   /** An instance did what a step asked for; a repetition that it only answered is none. */
   | { readonly type: "instance_performed"; readonly bootId: string; readonly call: string; readonly step: string }
-  | { readonly type: "instance_ended"; readonly podName: string; readonly obligations: number }
+  | { readonly type: "instance_ended"; readonly podName: string; readonly bootId: string; readonly obligations: number }
   /** A gateway replica sends a request to a process. */
   | {
       readonly type: "dispatched";

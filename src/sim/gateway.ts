@@ -57,6 +57,8 @@ const NETWORK_MS = 1;
 const RESEND_MS = 200;
 const CHECK_MS = [1, 6] as const;
 const STILL_MS = 250;
+/** Of an instance: longer than any client holds one. */
+const SESSION_TTL_MS = 10_000;
 
 export class GatewayReplica {
   readonly id: string;
@@ -102,6 +104,8 @@ export class GatewayReplica {
       }
     }
     this.#held.clear();
+    // What it held of sessions the instances let go of at their own TTL, whether or not it was going to say so.
+    for (const id of [...this.#sessions.keys()]) this.#options.clock.after(SESSION_TTL_MS, () => this.#endSession(id));
   }
 
   /** It stands still, as after SIGSTOP: what reaches it waits. */

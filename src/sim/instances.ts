@@ -109,7 +109,7 @@ export class Instances implements InstanceDriver {
     const process = this.#processes.get(container.podIP);
     if (process?.containerId !== container.start.id) return;
     this.#options.log.add(`instance ${process.podName} ends with ${process.work.size} obligations`);
-    this.#options.observe({ type: "instance_ended", podName: process.podName, obligations: process.work.size });
+    this.#options.observe({ type: "instance_ended", podName: process.podName, bootId: process.bootId, obligations: process.work.size });
     this.#processes.delete(container.podIP);
     this.#writers?.ended(process);
     process.sim.kill();

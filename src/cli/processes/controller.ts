@@ -14,6 +14,7 @@ import { tellPools } from "../../control/tell-pools.ts";
 import { EvacuationDesk } from "../../control/evacuation-desk.ts";
 import { feedEvacuation, feedMetrics, feedPass } from "../../control/feed-metrics.ts";
 import type { InstanceDriver } from "../../drivers/port.ts";
+import type { EvacuationPolicy } from "../../plan/evacuation/policy.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { SteadyClock } from "../../kernel/steady-clock.ts";
 import type { Ids } from "../../kernel/ids.ts";
@@ -42,6 +43,10 @@ export interface ControllerComposition {
   readonly metrics: Metrics;
   /** Of an EC2 spot warning; the cloud's 120 s when absent. */
   readonly spotLeadMs?: number;
+  /** Told of each pass, beside the metrics: whoever checks what is planned. */
+  readonly onPass?: (pass: Pass) => void;
+  /** In the place of `planEvacuation`. */
+  readonly evacuationPolicy?: EvacuationPolicy;
   /** How instances renew a writer lease here; absent: no admission hands one out. */
   readonly leaseDoor?: LeaseDoor;
 }
@@ -112,9 +117,13 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     capacity: () => capacity.view(),
     onTurn: (pool) => controller?.wake(pool),
     onPlan: (plan, begun) => feedEvacuation(metrics, plan, begun),
+    ...(options.evacuationPolicy === undefined ? {} : { policy: options.evacuationPolicy }),
     log: say,
   });
-  const onPass = (pass: Pass) => feedPass(metrics, pass, clock.now());
+  const onPass = (pass: Pass) => {
+    feedPass(metrics, pass, clock.now());
+    options.onPass?.(pass);
+  };
   controller = new Controller({
     store,
     executor,

@@ -96,3 +96,26 @@ export function noObligationIsLostByADelete(): Checker {
     },
   };
 }
+
+/** Watches: ends of processes, and seals. What a process still had when it ended was lost, whatever the gateways say of it afterwards. */
+export function lostProcessesAreNotDrained(): Checker {
+  const admitted = new Map<string, string>();
+  const lostWith = new Map<string, number>();
+  return {
+    id: "D13",
+    rule: "a draining instance whose admitted process is lost leaves the drain as a loss",
+    watches: ["committed", "instance_ended"],
+    on(event, { violate }) {
+      if (event.type === "instance_ended" && event.obligations > 0) lostWith.set(event.bootId, event.obligations);
+      if (event.type !== "committed") return;
+      for (const change of event.changes) {
+        if (change.kind !== "move_instance") continue;
+        const bootId = change.set?.bootId;
+        if (change.to === "admitted" && bootId) admitted.set(change.instance, bootId);
+        const lost = lostWith.get(admitted.get(change.instance) ?? "");
+        if (change.to === "sealed" && change.set?.seal === "confirmed" && lost !== undefined)
+          violate(`${change.instance} is sealed as drained, and its process ended with ${lost} obligations`);
+      }
+    },
+  };
+}

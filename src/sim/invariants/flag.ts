@@ -10,10 +10,8 @@ const UNDER_WAY_MS = 2_000;
 export function flagOffMeansNoMutation(): Checker {
   /** By pool. */
   const heard = new Map<string, Map<string, { readonly mode: string; readonly since: number }>>();
-  let current = "";
   const hear = (process: string, object: KubeObject, now: number): void => {
     const mode = (object["spec"] as { readonly disruption?: { readonly mode?: string } } | undefined)?.disruption?.mode ?? "Off";
-    current = process;
     const pool = poolKey(object.metadata.namespace ?? "", object.metadata.name);
     const byProcess = heard.get(pool) ?? new Map<string, { readonly mode: string; readonly since: number }>();
     heard.set(pool, byProcess);
@@ -29,7 +27,7 @@ export function flagOffMeansNoMutation(): Checker {
       if (event.type === "watch_line" && event.of.plural === POOLS.plural && "object" in event.line)
         hear(event.process, event.line.object, now);
       if (event.type !== "committed") return;
-      const flag = heard.get(event.authority.pool)?.get(current);
+      const flag = heard.get(event.authority.pool)?.get(event.process);
       if (flag?.mode !== "Off" || now - flag.since < UNDER_WAY_MS) return;
       for (const change of event.changes) {
         if (change.kind === "record_evidence" && change.evidence.loss !== "forced" && change.evidence.reason !== "operator_drain")

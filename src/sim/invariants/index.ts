@@ -3,13 +3,21 @@ import { onlyTheCurrentEpochCommits } from "./authority.ts";
 import { candidateFailuresAreBounded, inventoriesAreFew, sizeIsBounded } from "./bounds.ts";
 import type { Checker } from "./checker.ts";
 import { cordonIsProven, foreignCordonsStay, onlyOwnObjectsAreTouched } from "./cluster-writes.ts";
-import { confirmedSealIsEmpty, noObligationIsLostByADelete, voluntaryDrainHasASpare } from "./drains.ts";
+import { confirmedSealIsEmpty, lostProcessesAreNotDrained, noObligationIsLostByADelete, voluntaryDrainHasASpare } from "./drains.ts";
 import { deletedIsAbsent, doneStepsHaveTheirEffect, protectionIsProven } from "./effects.ts";
 import { evidenceIsImmutable } from "./evidence.ts";
 import { nothingUnexpectedIsThrown } from "./faults.ts";
 import { flagOffMeansNoMutation } from "./flag.ts";
 import { lossesAreCounted } from "./losses.ts";
 import { candidatesPause, retriesPause } from "./pauses.ts";
+import {
+  admissionsKeepToTheBucket,
+  classesAreNotInverted,
+  flagOffPlansNothing,
+  noPlaceIsForgotten,
+  orderHasNoMeaning,
+  whoIsLeftAloneHasAReason,
+} from "./plans.ts";
 import { disruptionsAreFew, drainsBearTheGravestLoss, frozenMeansNoDecision } from "./policy.ts";
 import { replayedStepsActOnce, stepsAreRecordedFirst } from "./steps.ts";
 import { countsAddUp, trafficFollowsAPassedCheck } from "./traffic.ts";
@@ -19,6 +27,13 @@ export function allCheckers(): readonly Checker[] {
   return [
     oneWriterPerWorkload(),
     tombstonesStay(),
+    admissionsKeepToTheBucket(),
+    classesAreNotInverted(),
+    noPlaceIsForgotten(),
+    orderHasNoMeaning(),
+    whoIsLeftAloneHasAReason(),
+    flagOffPlansNothing(),
+    lostProcessesAreNotDrained(),
     evidenceIsImmutable(),
     onlyTheCurrentEpochCommits(),
     voluntaryDrainHasASpare(),
