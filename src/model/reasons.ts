@@ -11,6 +11,7 @@ export const REASONS = {
   standby_taken: "{standby} is warm: it takes over from {instance} ({evidence})",
   standby_refill: "{have} of {wanted} standby are there or on their way: one more is made",
   standby_surplus: "{have} standby are there or on their way and {wanted} are wanted: one is given up",
+  standby_makes_room: "a replacement of a more important pool needs room: {wanted} standby are kept for now",
   standby_outdated: "the pool's blueprint changed since it was made: it is made anew",
   standby_prepare: "its own health check passed: it is prepared and stays as standby",
   cordon_condemned_node: "{node} carries {instance} and will go ({evidence}): nothing new may land there",

@@ -97,7 +97,7 @@ function loseCandidate(instance: InstanceSnapshot, draft: Draft): void {
 function requestReplacement(pool: PoolSnapshot, instance: InstanceSnapshot, budget: Budget, now: Instant, draft: Draft): void {
   const isVoluntary = gravestEvidence(instance)?.loss === "voluntary";
   const gate = candidateGate(pool, idOf(instance), now);
-  if (!gate.open) return draft.hold(idOf(instance), gate.reason, gate.until);
+  if (!gate.open) return draft.hold(idOf(instance), gate.reason, gate.until ?? undefined);
   if (isVoluntary && !budget.hasSurge()) return draft.hold(idOf(instance), reason("surge_used", { surge: pool.spec.disruption.surge }));
   const turn = turnOf(pool, idOf(instance), now);
   if (!turn.mayGo) return draft.hold(idOf(instance), turn.reason, turn.until ?? undefined);

@@ -53,6 +53,11 @@ export class Draft {
     return this.#decisions.filter((decision) => decision.kind === "add_instance" && decision.purpose !== "standby").length;
   }
 
+  /** Of them, those for places that nobody left. */
+  fills(): number {
+    return this.#decisions.filter((decision) => decision.kind === "add_instance" && decision.purpose === "fill").length;
+  }
+
   /** Instances whose present process never writes again after this plan: it is fenced or sealed, or another one takes its place. */
   endedProcesses(): ReadonlySet<string> {
     return this.#instancesOf(

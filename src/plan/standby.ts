@@ -9,7 +9,7 @@
 import type { Instant } from "../kernel/clock.ts";
 import { reason, type Reason } from "../model/reasons.ts";
 import type { Budget } from "./budget.ts";
-import { NOT_WANTED, OUTDATED, standbyGate } from "./candidates.ts";
+import { MAKES_ROOM, NOT_WANTED, OUTDATED, standbyGate } from "./candidates.ts";
 import type { Draft } from "./draft.ts";
 import { NO_ORDINAL } from "../model/instance.ts";
 import { isCandidate } from "../model/phase.ts";
@@ -93,6 +93,7 @@ export function planStandby(pool: PoolSnapshot, budget: Budget, now: Instant, dr
   const wanted = standbyWanted(pool);
   const held = pool.instances.filter((instance) => isStandby(instance) && isHeld(instance) && !draft.givesUp(idOf(instance)));
   if (held.length > wanted) return giveUp(pool, held, wanted, draft);
+  if (pool.makesRoom > 0) draft.hold("", reason("standby_makes_room", { have: held.length, wanted }));
   renew(pool, held, draft);
   for (let have = held.length; have < wanted; have += 1) if (!refill(pool, have, budget, now, draft)) return;
 }
@@ -112,7 +113,8 @@ function giveUp(pool: PoolSnapshot, held: readonly InstanceSnapshot[], wanted: n
   for (const instance of surplus) {
     // One whose objects are being made this moment is given up once they are known.
     if (draft.hasDecisionFor(idOf(instance)) || instance.record.phase === "creating") continue;
-    failStandby(instance, NOT_WANTED, reason("standby_surplus", { have: held.length, wanted }), draft);
+    if (pool.makesRoom > 0) failStandby(instance, MAKES_ROOM, reason("standby_makes_room", { have: held.length, wanted }), draft);
+    else failStandby(instance, NOT_WANTED, reason("standby_surplus", { have: held.length, wanted }), draft);
   }
 }
 
@@ -140,7 +142,7 @@ function refill(pool: PoolSnapshot, have: number, budget: Budget, now: Instant, 
   }
   const gate = standbyGate(pool, now);
   if (!gate.open) {
-    draft.hold("", gate.reason, gate.until);
+    draft.hold("", gate.reason, gate.until ?? undefined);
     return false;
   }
   if (!budget.takeStandbyRoom()) {
