@@ -285,6 +285,75 @@ test("while the store cannot be written nobody renews and nobody is judged; afte
   expect((await harness.serving()).map(({ trust }) => trust)).toEqual(["ok"]);
 });
 
+test("a warm standby takes over from a writer that is lost: it is admitted after the tombstone, with the epoch of that place", async () => {
+  const commits: string[] = [];
+  harness = await Harness.start({ store: recorded(commits) });
+  const [victim] = await serveWriting(leasedPool(1, { standby: 1 }));
+  await harness.until("a standby is warm", async () => (await harness.records()).some(({ phase }) => phase === "standby"));
+  const standby = (await harness.records()).find(({ phase }) => phase === "standby")?.id ?? "";
+  const before = commits.length;
+
+  harness.instances.unreachable.add(victim?.incarnation.host ?? "");
+  await harness.until("the standby writes", () => writes(standby));
+
+  expect(history(commits.slice(before), `${victim?.id} fenced`, `${standby} standby`, "lease")).toEqual([
+    `${victim?.id} fenced + lease to nobody`,
+    `${standby} standby→admitted`,
+    `lease to ${standby}`,
+  ]);
+  expect((await workloads()).map(({ ordinal, writerEpoch }) => [ordinal, writerEpoch])).toEqual([[victim?.ordinal, "0.2"]]);
+});
+
+test("at an announced interruption the lease passes when the old one has drained; nobody is fenced", async () => {
+  const commits: string[] = [];
+  harness = await Harness.start({ store: recorded(commits) });
+  const [victim] = await serveWriting(leasedPool(1));
+  const id = victim?.id ?? "";
+  await harness.warn(harness.machineOf(victim?.incarnation.nodeName ?? ""));
+  await harness.until("another writes", () => harness.writers.writing().some(({ instance }) => instance !== id));
+  const [successor] = harness.writers.writing();
+
+  expect(successor?.epoch).toBe("0.2");
+  expect(commits.filter((line) => line.includes("lease to") || line.includes("fenced"))).toEqual([
+    `lease to ${id}`,
+    `${id} draining→sealed + lease to ${successor?.instance}`,
+  ]);
+});
+
+test("a frozen pool still fences whom it lost, and lets nobody on in its place until it is thawed", async () => {
+  harness = await Harness.start();
+  const [victim] = await serveWriting(leasedPool(1));
+  await harness.controlPlane.freeze("default/orders", { until: harness.clock.now() + 600_000, why: "audit", by: "me" });
+  harness.instances.unreachable.add(victim?.incarnation.host ?? "");
+  await harness.until("it is fenced", async () => (await workloads())[0]?.holder === null);
+  await harness.pass(60_000);
+
+  expect((await workloads())[0]).toMatchObject({ holder: null, writerEpoch: "0.1", minAcceptedEpoch: "0.2" });
+  expect((await harness.instance(victim?.id ?? "")).trust).toBe("fenced");
+  expect(harness.gateways[0]?.member(victim?.id ?? "")?.state).toBe("fenced");
+  expect((await harness.records()).length).toBe(1);
+
+  await harness.controlPlane.unfreeze("default/orders", "me");
+  await harness.until("another writes", () => harness.writers.writing().length === 1);
+  expect(harness.writers.writing()[0]?.epoch).toBe("0.2");
+});
+
+test("after an outage of the store that outlasts every check, nobody is taken for lost: they only lacked their leases", async () => {
+  let isAway = false;
+  harness = await Harness.start({
+    store: (store) => intercept(store, (_, go) => (isAway ? Promise.reject(storeUnavailable("the disk is gone", undefined)) : go())),
+  });
+  const serving = await serveWriting(leasedPool(3));
+  isAway = true;
+  await harness.pass(120_000);
+  expect(harness.writers.writing()).toEqual([]);
+  isAway = false;
+  await harness.until("all write again", () => harness.writers.writing().length === 3);
+  await harness.pass(60_000);
+  expect(await harness.evidence()).toEqual([]);
+  expect((await harness.serving()).map(({ id, trust }) => [id, trust]).toSorted()).toEqual(serving.map(({ id }) => [id, "ok"]).toSorted());
+});
+
 test("a pool that is deleted and made again goes on counting: no tombstone falls (I2)", async () => {
   harness = await Harness.start();
   const pool = leasedPool(1, { name: "orders" });
