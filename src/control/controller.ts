@@ -383,7 +383,7 @@ export class Controller {
 
   /** Who is to be checked: every process that is known and not yet given up. */
   #follow(entry: PoolEntry, rows: PoolRows): void {
-    const { service } = entry.document.spec;
+    const { service, traffic } = entry.document.spec;
     const watched = rows.instances.flatMap((record): Watched[] => {
       const { host, port, bootId, number } = record.incarnation;
       if (host === null || port === null || number === 0) return [];
@@ -392,6 +392,7 @@ export class Controller {
         {
           instance: record.id,
           incarnation: number,
+          everyMs: traffic.healthEvery,
           isDraining: record.phase === "draining",
           target: { host, port, bootId, protocol: service.protocol, healthPath: service.healthPath },
         },

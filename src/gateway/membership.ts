@@ -101,6 +101,8 @@ export type MembershipEffect =
 export class Membership {
   readonly routes = new Map<string, RouteState>();
   readonly #remembered = new Map<string, Epoch>();
+  /** Of each list of members, which is never changed but replaced. */
+  readonly #byName = new WeakMap<readonly MemberState[], ReadonlyMap<string, MemberState>>();
   #heardAt: number;
   #ttlMs = Number.POSITIVE_INFINITY;
   #cutOff = false;
@@ -141,7 +143,13 @@ export class Membership {
 
   /** The member of that name, also when it is draining or sealed. */
   find(route: string, instance: string, incarnation: number): MemberState | undefined {
-    return this.routes.get(route)?.members.find((member) => member.instance === instance && member.incarnation === incarnation);
+    const members = this.routes.get(route)?.members ?? [];
+    let byName = this.#byName.get(members);
+    if (byName === undefined) {
+      byName = membersByName(members);
+      this.#byName.set(members, byName);
+    }
+    return byName.get(nameOf(instance, incarnation));
   }
 
   #heard(at: number, effects: MembershipEffect[]): void {
@@ -195,15 +203,15 @@ export class Membership {
 
   #applyMembers(route: RouteState, offered: readonly Member[], first: boolean, effects: MembershipEffect[]): void {
     const before = route.members;
+    const known = membersByName(before);
     route.members = offered.map((member) => {
-      const known = before.find((old) => isSame(old, member));
-      return known === undefined ? this.#addMember(route, member, first, effects) : this.#changeMember(route, known, member, effects);
+      const old = known.get(nameOf(member.instance, member.incarnation));
+      return old === undefined || !isSame(old, member)
+        ? this.#addMember(route, member, first, effects)
+        : this.#changeMember(route, old, member, effects);
     });
-    for (const old of before) {
-      if (route.members.includes(old)) continue;
-      const why = offered.some((member) => member.instance === old.instance) ? "replaced" : "removed";
-      this.#loseMember(old, why, effects);
-    }
+    const [kept, instances] = [new Set(route.members), new Set(offered.map(({ instance }) => instance))];
+    for (const old of before) if (!kept.has(old)) this.#loseMember(old, instances.has(old.instance) ? "replaced" : "removed", effects);
   }
 
   #addMember(route: RouteState, offered: Member, first: boolean, effects: MembershipEffect[]): MemberState {
@@ -328,13 +336,23 @@ function isSame(known: MemberState, offered: Member): boolean {
 
 function sameMembers(route: RouteState, offered: readonly Member[]): boolean {
   if (route.members.length !== offered.length) return false;
-  return offered.every((member) =>
-    route.members.some(
-      (known) =>
-        isSame(known, member) &&
-        known.state === member.state &&
-        known.deadline === member.deadline &&
-        sameWriter(newerWriter(known.writer, member.writer), known.writer),
-    ),
-  );
+  const byName = membersByName(route.members);
+  return offered.every((member) => {
+    const known = byName.get(nameOf(member.instance, member.incarnation));
+    return (
+      known !== undefined &&
+      isSame(known, member) &&
+      known.state === member.state &&
+      known.deadline === member.deadline &&
+      sameWriter(newerWriter(known.writer, member.writer), known.writer)
+    );
+  });
+}
+
+function membersByName(members: readonly MemberState[]): ReadonlyMap<string, MemberState> {
+  return new Map(members.map((member) => [nameOf(member.instance, member.incarnation), member]));
+}
+
+function nameOf(instance: string, incarnation: number): string {
+  return `${instance}.${incarnation}`;
 }

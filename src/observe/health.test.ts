@@ -17,7 +17,7 @@ function monitorOf(clock: VirtualClock, isHanging: () => boolean) {
     throw new RelevoError("instance_timeout", "no answer");
   };
   const monitor = new HealthMonitor({ health } as InstanceDriver, clock, () => undefined);
-  monitor.follow(new Set(["orders-a"]), [{ instance: "orders-a", incarnation: 1, target: TARGET, isDraining: false }]);
+  monitor.follow(new Set(["orders-a"]), [{ instance: "orders-a", incarnation: 1, target: TARGET, everyMs: 1_000, isDraining: false }]);
   return monitor;
 }
 
@@ -65,7 +65,7 @@ test("a wall clock that is put forward makes a failing instance no longer failin
   };
   const health: InstanceDriver["health"] = () => Promise.reject(new RelevoError("instance_unreachable", "no connection"));
   const monitor = new HealthMonitor({ health } as InstanceDriver, wall, () => undefined);
-  monitor.follow(new Set(["orders-a"]), [{ instance: "orders-a", incarnation: 1, target: TARGET, isDraining: false }]);
+  monitor.follow(new Set(["orders-a"]), [{ instance: "orders-a", incarnation: 1, target: TARGET, everyMs: 1_000, isDraining: false }]);
   await clock.advance(1_000);
 
   setForwardMs = 3_600_000;

@@ -14,13 +14,14 @@ import type { HealthState } from "../plan/snapshot.ts";
 
 /** Before the first pass, and while failing: soon. */
 const EAGER_MS = 150;
-const STEADY_MS = 1_000;
 const DRAINING_MS = 250;
 
 export interface Watched {
   readonly instance: string;
   readonly incarnation: number;
   readonly target: InstanceTarget;
+  /** How often, once it passes. */
+  readonly everyMs: number;
   /** Also ask for its obligations. */
   readonly isDraining: boolean;
 }
@@ -99,13 +100,17 @@ export class HealthMonitor {
     const askedAt = this.#clock.monotonic();
     const [health, obligations] = await Promise.all([this.#askHealth(watched), watched.isDraining ? this.#askObligations(watched) : null]);
     if (this.#entries.get(watched.instance) !== entry) return;
-    const before = JSON.stringify([entry.health.state, entry.obligations]);
+    const before = { state: entry.health.state, obligations: entry.obligations };
     this.#take(entry, health, askedAt);
     entry.obligations = obligations;
-    if (JSON.stringify([entry.health.state, entry.obligations]) !== before) this.#onChange(watched.instance);
+    if (entry.health.state !== before.state || entry.obligations !== before.obligations) this.#onChange(watched.instance);
     this.#schedule(
       entry,
-      entry.watched.isDraining ? DRAINING_MS : entry.health.state === "passing" && entry.failures === 0 ? STEADY_MS : EAGER_MS,
+      entry.watched.isDraining
+        ? DRAINING_MS
+        : entry.health.state === "passing" && entry.failures === 0
+          ? Math.max(entry.watched.everyMs, EAGER_MS)
+          : EAGER_MS,
     );
   }
 

@@ -294,7 +294,7 @@ export class GatewayReplica {
           break;
         case "member_added":
         case "check_now":
-          void this.#check(effect.member);
+          this.#checkAfter(0, effect.member);
           break;
         case "member_gone":
           this.#memberGone(effect.member);
@@ -328,11 +328,16 @@ export class GatewayReplica {
     this.#held.delete(member);
   }
 
-  async #check(member: MemberState): Promise<void> {
-    const { instances, random } = this.#options;
-    const driver: Pick<InstanceDriver, "health"> = instances;
-    const startedAt = this.#clock.monotonic();
-    await this.#clock.sleep(integerBetween(random, ...CHECK_MS));
+  /** One timer for the pause and the way: the answer is as of its end. */
+  #checkAfter(delayMs: number, member: MemberState): void {
+    const onTheWayMs = integerBetween(this.#options.random, ...CHECK_MS);
+    this.#clock.after(delayMs + onTheWayMs, () => {
+      if (!member.gone) void this.#check(member, this.#clock.monotonic() - onTheWayMs);
+    });
+  }
+
+  async #check(member: MemberState, startedAt: number): Promise<void> {
+    const driver: Pick<InstanceDriver, "health"> = this.#options.instances;
     const { host, port, bootId } = member;
     const target = { host, port, bootId, protocol: "relevo/v1", healthPath: "/" } as const;
     const failure = await (this.reachesNobody ? Promise.reject(timedOut()) : driver.health(target)).then(
@@ -345,9 +350,7 @@ export class GatewayReplica {
     this.#step({ type: "checked", at: this.#clock.monotonic(), startedAt, ...nameOf(member), failure });
     const everyMs = this.membership.routes.get(member.route)?.policy.healthEveryMs ?? LIMITS.healthFastMs;
     const delayMs = member.health === "passing" ? everyMs : Math.min(LIMITS.healthFastMs, everyMs);
-    this.#clock.after(delayMs, () => {
-      if (!member.gone) void this.#check(member);
-    });
+    this.#checkAfter(delayMs, member);
   }
 
   // ---- the link
@@ -391,7 +394,8 @@ export class GatewayReplica {
   #watchSilence(stream: number, again: () => void): void {
     if (stream !== this.#stream) return;
     if (this.#clock.monotonic() - this.#heardAt > LIMITS.connectControllerMs) return again();
-    this.#clock.after(500, () => this.#watchSilence(stream, again));
+    const heardMs = this.#clock.monotonic() - this.#heardAt;
+    this.#clock.after(Math.max(500, LIMITS.connectControllerMs - heardMs), () => this.#watchSilence(stream, again));
   }
 
   #scheduleReport(delayMs: number): void {
