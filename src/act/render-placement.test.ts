@@ -3,10 +3,11 @@ import { ANYWHERE, type Placement } from "../model/placement.ts";
 import { renderBlueprint } from "./render-blueprint.ts";
 import { withPlacement } from "./render-placement.ts";
 
-const AWAY: Placement = { avoid: { zones: ["zone-a"], instanceTypes: ["local.large"] }, capacityType: "on-demand" };
+const AWAY: Placement = { avoid: { zones: ["zone-a"], instanceTypes: ["local.large"], nodes: ["node-a1"] }, capacityType: "on-demand" };
 const OURS = [
   { key: "topology.kubernetes.io/zone", operator: "NotIn", values: ["zone-a"] },
   { key: "node.kubernetes.io/instance-type", operator: "NotIn", values: ["local.large"] },
+  { key: "kubernetes.io/hostname", operator: "NotIn", values: ["node-a1"] },
   { key: "karpenter.sh/capacity-type", operator: "In", values: ["on-demand"] },
 ];
 const required = (...terms: readonly unknown[]) => ({
@@ -35,9 +36,9 @@ test("each alternative of the blueprint's own affinity bears it, and the rest of
 
 test("where the blueprint asks for what is avoided, the blueprint stands", () => {
   const selected = { nodeSelector: { "topology.kubernetes.io/zone": "zone-a", "karpenter.sh/capacity-type": "spot" } };
-  expect(withPlacement(selected, AWAY)).toEqual({ ...selected, affinity: required({ matchExpressions: [OURS[1]] }) });
+  expect(withPlacement(selected, AWAY)).toEqual({ ...selected, affinity: required({ matchExpressions: [OURS[1], OURS[2]] }) });
   const inZone = { key: "topology.kubernetes.io/zone", operator: "In", values: ["zone-a"] };
-  const zones = { avoid: { zones: ["zone-a"], instanceTypes: [] }, capacityType: null };
+  const zones = { avoid: { zones: ["zone-a"], instanceTypes: [], nodes: [] }, capacityType: null };
   expect(withPlacement({ affinity: required({ matchExpressions: [inZone] }) }, zones)).toEqual({
     affinity: required({ matchExpressions: [inZone] }),
   });

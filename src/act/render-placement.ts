@@ -13,6 +13,7 @@ interface Expression {
 
 const ZONE = "topology.kubernetes.io/zone";
 const INSTANCE_TYPE = "node.kubernetes.io/instance-type";
+const HOSTNAME = "kubernetes.io/hostname";
 const CAPACITY_TYPE = "karpenter.sh/capacity-type";
 
 export function withPlacement(podSpec: Json, placement: Placement): Json {
@@ -39,6 +40,7 @@ function expressionsOf({ avoid, capacityType }: Placement): readonly Expression[
   return [
     ...(avoid.zones.length === 0 ? [] : [{ key: ZONE, operator: "NotIn" as const, values: avoid.zones }]),
     ...(avoid.instanceTypes.length === 0 ? [] : [{ key: INSTANCE_TYPE, operator: "NotIn" as const, values: avoid.instanceTypes }]),
+    ...(avoid.nodes.length === 0 ? [] : [{ key: HOSTNAME, operator: "NotIn" as const, values: avoid.nodes }]),
     ...(capacityType === null ? [] : [{ key: CAPACITY_TYPE, operator: "In" as const, values: [capacityType] }]),
   ];
 }

@@ -12,7 +12,7 @@ test("capacity shows how well each place is and what could take over", async () 
       "SUPPLY                  KIND     FREE  RESERVED  READY IN",
       "standby/default/orders  standby  1     2         0s",
       "",
-      "what is made now goes away from zone-a",
+      "what is made now goes away from zone-a, not on node-a1",
       "NodePool spot: 3 of 20 machines",
       "local absorbs 20 a second and 200 at once; 198 now",
       "of 4 that must go 4 will serve before their deadline, 3 within 1m30s: quota",
@@ -25,7 +25,7 @@ test("as JSON it is the API's document", async () => {
   const { out } = await runCli(["get", "capacity", "-o", "json"]);
   expect(JSON.parse(out)).toMatchObject({
     spots: [{ zone: "zone-a", heat: 0.625, hot: true, machines: 3 }],
-    placement: { avoid: { zones: ["zone-a"], instanceTypes: [] }, capacityType: null },
+    placement: { avoid: { zones: ["zone-a"], instanceTypes: [], nodes: ["node-a1"] }, capacityType: null },
     supplies: [{ id: "standby/default/orders", free: 1, reserved: 2 }],
   });
 });

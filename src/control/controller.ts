@@ -28,6 +28,7 @@ import { snapshotPool } from "../observe/snapshot.ts";
 import type { World } from "../observe/world.ts";
 import type { Effect, Hold, Move, Plan } from "../plan/decision.ts";
 import { planPool } from "../plan/plan.ts";
+import { roomToMake } from "../plan/preemption.ts";
 import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
 import { type Authority, type Change, type PoolRows, staleEpoch, type StandingReason, type Store, type StoreEra } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
@@ -337,8 +338,9 @@ export class Controller {
       now,
     });
     const { evacuation } = this.#parts;
-    const room = roomToMake(seen, this.#seenOfAll(), now);
-    const snapshot = { ...seen, ...(isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now)) };
+    const advice = isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now);
+    const others = [...this.#passes.values()].map((pass) => pass.snapshot);
+    const snapshot = { ...seen, ...advice, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, others, now)) };
     const pass = { snapshot, plan: planPool(snapshot, now), at: now };
     return holder === undefined
       ? pass

@@ -17,15 +17,20 @@ export function spotId({ site, zone, instanceType, capacityType }: Spot): string
 }
 
 export const placementSchema = z.strictObject({
-  avoid: z.strictObject({ zones: z.array(z.string()), instanceTypes: z.array(z.string()) }),
+  avoid: z.strictObject({
+    zones: z.array(z.string()),
+    instanceTypes: z.array(z.string()),
+    /** By name: those that are announced to be taken, whether or not anybody has cordoned them yet. */
+    nodes: z.array(z.string()),
+  }),
   /** `on-demand` while spot capacity is dying. */
   capacityType: z.enum(["on-demand"]).nullable(),
 });
 /** Rendered as node affinity. */
 export type Placement = z.output<typeof placementSchema>;
 
-export const ANYWHERE: Placement = { avoid: { zones: [], instanceTypes: [] }, capacityType: null };
+export const ANYWHERE: Placement = { avoid: { zones: [], instanceTypes: [], nodes: [] }, capacityType: null };
 
 export function isAnywhere({ avoid, capacityType }: Placement): boolean {
-  return avoid.zones.length === 0 && avoid.instanceTypes.length === 0 && capacityType === null;
+  return avoid.zones.length === 0 && avoid.instanceTypes.length === 0 && avoid.nodes.length === 0 && capacityType === null;
 }

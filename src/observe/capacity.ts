@@ -23,6 +23,8 @@ const MAX_EVENTS = 200;
 /** After so many half-lives an event weighs less than a sixtieth. */
 const KEPT_HALF_LIVES = 6;
 const MAX_KNOWN = 20_000;
+/** More names would make pods unwieldy; those nodes are cordoned soon. */
+const MAX_AVOIDED_NODES = 50;
 /** Heat falls with time alone. */
 const REFRESH_MS = 5_000;
 /** Until one was measured: a cloud's node start and a process that boots. */
@@ -93,10 +95,21 @@ export class CapacityMonitor {
       spots: histories.map((history) => healthOf(history, now)).toSorted((a, b) => compareText(spotId(a.spot), spotId(b.spot))),
       placement: histories.every(({ losses, failedLaunches }) => losses.length + failedLaunches.length === 0)
         ? ANYWHERE
-        : placementOf(histories, offered, now),
+        : placementOf(histories, offered, now, this.#going()),
       quotas,
       readyInMs: this.#readyInMs,
     };
+  }
+
+  /** By name: announced to be taken, and still there. */
+  #going(): readonly string[] {
+    if (this.#noticed.size === 0) return [];
+    return this.#options.world.nodes
+      .list()
+      .filter(({ metadata }) => this.#noticed.get(metadata.uid)?.some(({ reason }) => TAKEN.has(reason)))
+      .map(({ metadata }) => metadata.labels["kubernetes.io/hostname"] ?? metadata.name)
+      .toSorted(compareText)
+      .slice(0, MAX_AVOIDED_NODES);
   }
 
   #quotas(): readonly Quota[] {
@@ -164,6 +177,7 @@ export class CapacityMonitor {
     const noticed = this.#options.noticed();
     if (noticed === this.#noticed) return;
     this.#noticed = noticed;
+    this.#changed();
     for (const [uid, findings] of noticed) if (findings.some(({ reason }) => TAKEN.has(reason))) this.#lose(uid, now);
   }
 

@@ -9,7 +9,7 @@ import type { Evidence } from "../model/evidence.ts";
 import type { Incarnation, InstanceRecord } from "../model/instance.ts";
 import { LEASE_LAPSED } from "../model/protocol.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
-import type { Placement } from "../model/placement.ts";
+import { type Placement, placementSchema } from "../model/placement.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import { poolKey, routeOf } from "../model/pool.ts";
 import { isLeaving } from "../model/phase.ts";
@@ -200,10 +200,20 @@ function viewPod(input: SnapshotInput, record: InstanceRecord, pod: KubePod): Po
     deleting: metadata.deletionTimestamp !== null,
     owned: owner !== undefined,
     protectedByUs: metadata.annotations[ANNOTATIONS.protectedBy] !== undefined,
-    placement: metadata.annotations[ANNOTATIONS.placement] ?? null,
+    placement: placementOfPod(metadata.annotations[ANNOTATIONS.placement]),
     scheduledAt: spec.nodeName === null ? null : input.placedSince(metadata.uid),
     node: spec.nodeName === null ? null : (input.nodeView(spec.nodeName) ?? null),
   };
+}
+
+/** What is malformed says nothing. */
+function placementOfPod(text: string | undefined): Placement | null {
+  if (text === undefined) return null;
+  try {
+    return placementSchema.safeParse(JSON.parse(text)).data ?? null;
+  } catch {
+    return null;
+  }
 }
 
 function podsWanted(record: InstanceRecord, world: World): number {

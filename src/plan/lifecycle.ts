@@ -77,12 +77,13 @@ function create(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): v
   });
 }
 
-/** Away from where capacity is dying; where that led to no place, the next one may go anywhere. */
+/** Away from where capacity is dying; where that led to no place, the next one may go to any node that is not announced to go. */
 function placementFor(pool: PoolSnapshot, { record }: InstanceSnapshot): Placement {
   const hadNoPlace = pool.failures.some(
     ({ failure, replaces, purpose }) => failure === NO_PLACE && replaces === record.replaces && purpose === record.purpose,
   );
-  return hadNoPlace ? ANYWHERE : pool.placement;
+  const { nodes } = pool.placement.avoid;
+  return hadNoPlace ? { ...ANYWHERE, avoid: { ...ANYWHERE.avoid, nodes } } : pool.placement;
 }
 
 function whyCreated(pool: PoolSnapshot, instance: InstanceSnapshot): Reason {

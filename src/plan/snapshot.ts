@@ -155,7 +155,7 @@ export interface PodSnapshot {
   readonly owned: boolean;
   readonly protectedByUs: boolean;
   /** Of one that was kept away from where capacity is dying: from where. */
-  readonly placement: string | null;
+  readonly placement: Placement | null;
   /** When it got its place; null while it waits for one. */
   readonly scheduledAt: Instant | null;
   /** Null while it waits for a place, and when its node is gone (then `scheduledAt` is set). */

@@ -77,6 +77,16 @@ describe("the number of standby", () => {
     expect(brief(planPool(drained, NOON))).toEqual(["move s1 standby→failed not_wanted"]);
   });
 
+  test("makes room for somebody more important, one for each, and is refilled once nobody needs it any more (S12)", () => {
+    const two = [serving(), standby("s1"), standby("s2")];
+    const asked = planPool(poolOf(spec(3), two, { makesRoom: 1 }), NOON);
+    expect([brief(asked), asked.decisions[0]?.reason.code]).toEqual([["move s2 standby→failed makes_room"], "standby_makes_room"]);
+    const failures = [{ instance: "s2", at: NOON - 1_000, failure: "makes_room", replaces: null, purpose: "standby" as const }];
+    const given = planPool(poolOf(spec(3), two.slice(0, 2), { makesRoom: 1, failures }), NOON);
+    expect([brief(given), holds(given)]).toEqual([[], ["orders-a: serving", "s1: standby_ready", "pool: standby_makes_room"]]);
+    expect(brief(planPool(poolOf(spec(3), two.slice(0, 2), { failures }), NOON))).toEqual(["add standby #-1", "add standby #-1"]);
+  });
+
   test("one whose candidates fail is tried less often, and keeps nobody else back (I15, I18)", () => {
     const failures = [{ instance: "s0", at: NOON - 200, failure: "not_ready_in_time", replaces: null, purpose: "standby" as const }];
     const plan = planPool(poolOf(spec(1, { desired: 2 }), [serving()], { failures }), NOON);

@@ -28,6 +28,9 @@ import {
   unsafety,
 } from "./view.ts";
 
+/** Room that was made for somebody more important is taken within this, or there is none of it left. */
+const ROOM_TAKEN_WITHIN_MS = 30_000;
+
 /**
  * Decides that a standby takes over from `predecessor`, if there is one that may; false when a new candidate must be made instead, with the reason told.
  * The caller has judged already that a replacement is wanted. It needs no room: the standby occupies its own.
@@ -90,17 +93,20 @@ function graverNeeds(pool: PoolSnapshot): number {
 export function planStandby(pool: PoolSnapshot, budget: Budget, now: Instant, draft: Draft): void {
   // What was given away is refilled at the next look, which follows at once.
   if (draft.takesStandby()) return;
-  const wanted = standbyWanted(pool);
   const held = pool.instances.filter((instance) => isStandby(instance) && isHeld(instance) && !draft.givesUp(idOf(instance)));
+  const wanted = standbyWanted(pool, held.length, now);
   if (held.length > wanted) return giveUp(pool, held, wanted, draft);
   if (pool.makesRoom > 0) draft.hold("", reason("standby_makes_room", { have: held.length, wanted }));
   renew(pool, held, draft);
   for (let have = held.length; have < wanted; have += 1) if (!refill(pool, have, budget, now, draft)) return;
 }
 
-/** A pool that is being drained away keeps none. */
-function standbyWanted(pool: PoolSnapshot): number {
-  return pool.deleting && pool.spec.deletion === "drain" ? 0 : Math.max(0, pool.spec.standby.count - pool.makesRoom);
+/** A pool that is being drained away keeps none; one that makes room for others refills nothing meanwhile. */
+function standbyWanted(pool: PoolSnapshot, held: number, now: Instant): number {
+  if (pool.deleting && pool.spec.deletion === "drain") return 0;
+  if (pool.makesRoom === 0) return pool.spec.standby.count;
+  const given = pool.failures.filter(({ failure, at }) => failure === MAKES_ROOM && at > now - ROOM_TAKEN_WITHIN_MS).length;
+  return Math.min(pool.spec.standby.count, held - Math.max(0, pool.makesRoom - given));
 }
 
 /** The least useful first: of a former blueprint, not yet warm, the youngest. */

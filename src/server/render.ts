@@ -199,7 +199,7 @@ export function renderCapacity({ view, evacuation }: CapacityState): CapacityVie
       lastFailureAt: maybe(lastFailureAt),
     })),
     placement: {
-      avoid: { zones: [...placement.avoid.zones], instanceTypes: [...placement.avoid.instanceTypes] },
+      avoid: { zones: [...placement.avoid.zones], instanceTypes: [...placement.avoid.instanceTypes], nodes: [...placement.avoid.nodes] },
       capacityType: placement.capacityType,
     },
     quotas: quotas.map(({ nodePool, limit, machines }) => ({ nodePool, limit, machines })),

@@ -207,7 +207,7 @@ export const capacityView = z.object({
     }),
   ),
   placement: z.object({
-    avoid: z.object({ zones: z.array(z.string()), instanceTypes: z.array(z.string()) }),
+    avoid: z.object({ zones: z.array(z.string()), instanceTypes: z.array(z.string()), nodes: z.array(z.string()) }),
     capacityType: z.string().nullable(),
   }),
   quotas: z.array(z.object({ nodePool: z.string(), limit: z.int().nullable(), machines: z.int() })),

@@ -62,6 +62,7 @@ function sentences({ placement, quotas, absorption, prediction }: CapacityViewJs
   const away = [
     ...(avoid.zones.length === 0 ? [] : [`away from ${avoid.zones.join(", ")}`]),
     ...(avoid.instanceTypes.length === 0 ? [] : [`not on ${avoid.instanceTypes.join(", ")}`]),
+    ...(avoid.nodes.length === 0 ? [] : [`not on ${avoid.nodes.join(", ")}`]),
     ...(capacityType === null ? [] : [`on ${capacityType} capacity`]),
   ];
   return [

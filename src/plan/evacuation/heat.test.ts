@@ -69,23 +69,28 @@ describe("where replacements go", () => {
 
   test("not to the zone in which capacity is dying", () => {
     const all = [history({ spot: spot("a"), losses: times(4, NOW) }), well("b")];
-    expect(placementOf(all, offeredBy(...all), NOW)).toEqual({ avoid: { zones: ["a"], instanceTypes: [] }, capacityType: null });
+    expect(placementOf(all, offeredBy(...all), NOW)).toEqual({ avoid: { zones: ["a"], instanceTypes: [], nodes: [] }, capacityType: null });
   });
 
   test("not to the instance type that dies, where another one is well", () => {
     const all = [dying("a"), well("a", { instanceType: "y" }), well("a", { instanceType: "y" }), well("a", { instanceType: "z" })];
-    expect(placementOf(all, offeredBy(...all), NOW)).toEqual({ avoid: { zones: [], instanceTypes: ["x"] }, capacityType: null });
+    expect(placementOf(all, offeredBy(...all), NOW)).toEqual({ avoid: { zones: [], instanceTypes: ["x"], nodes: [] }, capacityType: null });
   });
 
   test("on demand when spot is dying and on demand is offered and not hot itself", () => {
     const onDemand = spot("b", { capacityType: "on-demand" });
     expect(placementOf([dying("a"), dying("b")], [onDemand], NOW)).toEqual({
-      avoid: { zones: [], instanceTypes: [] },
+      avoid: { zones: [], instanceTypes: [], nodes: [] },
       capacityType: "on-demand",
     });
     const exhausted = history({ spot: onDemand, failedLaunches: times(3, NOW) });
     expect(placementOf([dying("a"), dying("b"), exhausted], [onDemand], NOW)).toEqual(ANYWHERE);
     expect(placementOf([dying("a"), dying("b")], [], NOW)).toEqual(ANYWHERE);
+  });
+
+  test("away from nodes that are announced to be taken, by name", () => {
+    const all = [well("a"), well("b")];
+    expect(placementOf(all, offeredBy(...all), NOW, ["node-a1"]).avoid).toEqual({ zones: [], instanceTypes: [], nodes: ["node-a1"] });
   });
 
   test("never away from everything, and the same whatever the order (I17)", () => {

@@ -16,7 +16,7 @@
  * choice: five times a spot warning's two minutes, so that one wave of reclaims is over before its spot counts as well again.
  */
 import type { Instant } from "../../kernel/clock.ts";
-import { ANYWHERE, type Placement, type Spot } from "../../model/placement.ts";
+import type { Placement, Spot } from "../../model/placement.ts";
 
 export const LOSS_HALF_LIFE_MS = 10 * 60_000;
 export const LAUNCH_HALF_LIFE_MS = 3 * 60_000;
@@ -58,12 +58,21 @@ export function merged(histories: readonly SpotHistory[]): Omit<SpotHistory, "sp
 
 /**
  * Away from where capacity is dying, and never away from everything: what is avoided leaves a zone and a type that is not hot. On demand is asked for when
- * spot as a whole is hot and on demand is not. `offered` are the spots that could be had; one that nobody has seen is cold.
+ * spot is hot in every zone and on demand is not. `offered` are the spots that could be had; one that nobody has seen is cold. `going` are nodes, by name.
  */
-export function placementOf(histories: readonly SpotHistory[], offered: readonly Spot[], now: Instant): Placement {
+export function placementOf(
+  histories: readonly SpotHistory[],
+  offered: readonly Spot[],
+  now: Instant,
+  going: readonly string[] = [],
+): Placement {
   const heat = (concerns: (spot: Spot) => boolean): number => heatOf(merged(histories.filter(({ spot }) => concerns(spot))), now);
   const hasOnDemand = offered.some(({ capacityType }) => capacityType === "on-demand");
-  const isSpotDying = heat(({ capacityType }) => capacityType === "spot") >= HOT;
+  const spotZones = [...histories.map(({ spot }) => spot), ...offered].flatMap(({ capacityType, zone }) =>
+    capacityType === "spot" ? [zone] : [],
+  );
+  const isHot = (zone: string): boolean => heat((spot) => spot.capacityType === "spot" && spot.zone === zone) >= HOT;
+  const isSpotDying = spotZones.length > 0 && [...new Set(spotZones)].every(isHot);
   const onDemand = isSpotDying && hasOnDemand && heat(({ capacityType }) => capacityType === "on-demand") < HOT;
   const inQuestion = ({ capacityType }: Spot): boolean => !onDemand || capacityType === "on-demand";
   const spots = [...histories.map(({ spot }) => spot), ...offered].filter(inQuestion);
@@ -76,8 +85,7 @@ export function placementOf(histories: readonly SpotHistory[], offered: readonly
     left.map(({ instanceType }) => instanceType),
     (type) => heat((spot) => inQuestion(spot) && !zones.includes(spot.zone) && spot.instanceType === type),
   );
-  const placement: Placement = { avoid: { zones, instanceTypes }, capacityType: onDemand ? "on-demand" : null };
-  return zones.length === 0 && instanceTypes.length === 0 && !onDemand ? ANYWHERE : placement;
+  return { avoid: { zones, instanceTypes, nodes: [...going] }, capacityType: onDemand ? "on-demand" : null };
 }
 
 /** The hot ones by name, sorted; none when all are: then nothing is gained by going elsewhere. */

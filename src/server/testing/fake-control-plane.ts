@@ -323,7 +323,7 @@ export function aCapacity(): CapacityState {
           lastFailureAt: null,
         },
       ],
-      placement: { avoid: { zones: ["zone-a"], instanceTypes: [] }, capacityType: null },
+      placement: { avoid: { zones: ["zone-a"], instanceTypes: [], nodes: ["node-a1"] }, capacityType: null },
       quotas: [{ nodePool: "spot", limit: 20, machines: 3, spots: [spot] }],
       readyInMs: 4_200,
     },
