@@ -4,8 +4,6 @@ import { resolve } from "node:path";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { type ExitCode, UsageError } from "../exit.ts";
 import { readScenario } from "../scenario-file.ts";
-import { simulatePools } from "../simulation/pools.ts";
-import { simulateStorm } from "../simulation/storm.ts";
 
 export interface SimulateOptions extends GlobalOptions {
   readonly filename: string;
@@ -22,13 +20,13 @@ export async function simulate(context: CliContext, options: SimulateOptions): P
   const seeds = seedsOf(options.seeds);
   const file = options.filename;
   const scenario = readScenario(file === "-" ? "stdin" : file, await read(context, file));
-  if (scenario.form === "fleet") return simulateStorm(context, options, scenario, seeds);
+  if (scenario.form === "fleet") return (await import("../simulation/storm.ts")).simulateStorm(context, options, scenario, seeds);
   if (options.baselines === true)
     throw new UsageError("baselines_of_fleets", "Baselines are of fleets: a scenario of pools has none.", {
       found: file,
       todo: "leave --baselines out",
     });
-  return simulatePools(context, options, scenario, seeds);
+  return (await import("../simulation/pools.ts")).simulatePools(context, options, scenario, seeds);
 }
 
 function seedsOf(text: string): Seeds {

@@ -7,23 +7,24 @@ import { parseDuration, parseQuantity } from "../../kernel/units.ts";
 import { PRIORITIES } from "../../model/membership.ts";
 
 const DURATION = /^(\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/;
+const DURATION_FORM = "a duration such as 90s, 2m or 250ms";
+const BYTES_FORM = "a size such as 50Gi or 800M";
+const NAME_FORM = "lower-case letters, digits, dots and dashes, at most 63 characters";
 const QUANTITY = /^\d+(?:\.\d+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$/;
 
 /** Text such as `90s`, milliseconds in code. */
 export const duration = z
-  .string()
-  .regex(DURATION, "a duration such as 90s, 2m or 250ms")
+  .string({ error: DURATION_FORM })
+  .regex(DURATION, DURATION_FORM)
   .transform((text) => parseDuration(text) ?? 0);
 
 /** Of bytes, or of bytes a second. */
 const bytes = z
-  .string()
-  .regex(QUANTITY, "a size such as 50Gi or 800M")
+  .string({ error: BYTES_FORM })
+  .regex(QUANTITY, BYTES_FORM)
   .transform((text) => parseQuantity(text) ?? 0);
 
-const name = z
-  .string()
-  .regex(/^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/, "lower-case letters, digits, dots and dashes, at most 63 characters");
+const name = z.string({ error: NAME_FORM }).regex(/^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/, NAME_FORM);
 const share = z.number().min(0).max(1);
 const durationRange = z.tuple([duration, duration]);
 
