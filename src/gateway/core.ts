@@ -207,10 +207,7 @@ export class GatewayCore {
         "a member is gone with what it held",
       );
     }
-    for (const exchange of runtime.held.all()) {
-      if (why === "fenced") exchange.memberStale();
-      else exchange.memberGone();
-    }
+    for (const exchange of runtime.held.all()) exchange.memberGone(why === "fenced");
     runtime.upstream.close();
     this.#runtimes.delete(member);
   }

@@ -16,7 +16,7 @@ import { ClientSide } from "./client-side.ts";
 import { type RejectionCode, rejectionAnswer } from "./codes.ts";
 import type { GatewayCore } from "./core.ts";
 import { Limit } from "./deadlines.ts";
-import { answerHeaders, firstValue, isIdempotent, type RequestHead } from "./headers.ts";
+import { addWay, answerHeaders, firstValue, isIdempotent, type RequestHead } from "./headers.ts";
 import type { Held } from "./held.ts";
 import type { Obligation, Outcome, RouteLedger } from "./ledger.ts";
 import { LIMITS } from "./limits.ts";
@@ -239,8 +239,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
       headers.push(HEADERS.instance, member.instance);
       if (member.writer !== null) this.#writerEpoch = writerEpochOf(given);
     }
-    if (this.#tries > 1) headers.push(HEADERS.retried, String(this.#tries - 1));
-    if (this.#queuedMs > 0) headers.push(HEADERS.queued, String(Math.ceil(this.#queuedMs)));
+    addWay(headers, this.#tries, this.#queuedMs);
     const session = given[HEADERS.session];
     if (session !== undefined && member !== null) {
       this.#tie ??= new SessionTie(this.core);
@@ -365,37 +364,25 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     if (member !== null) this.core.memberReleased(member);
   }
 
-  // ---- ends
-
   /** The member drains, or its deadline moved; only upgraded connections need to know. */
   memberDraining(): void {}
 
-  /** The member is gone with what it held. */
-  memberGone(): void {
+  /** The member is gone with what it held; when it is fenced, whatever still comes from it is stale. */
+  memberGone(isFenced: boolean): void {
     const attempt = this.attempt;
     if (attempt === null || this.ended) return;
-    if (this.upgraded) return this.breakUpgraded("instance_gone");
-    attempt.abort();
-    if (this.#bound && !this.#headSent) {
-      this.#letGo(attempt);
-      this.reject("session_lost");
-    } else {
-      this.#fail(attempt, { kind: "lost", reason: "member_gone" });
+    if (this.upgraded) return this.breakUpgraded(isFenced ? STALE.reason : "instance_gone");
+    if (this.#bound && !this.#headSent && !isFenced) {
+      this.#giveUp();
+      return this.reject("session_lost");
     }
-  }
-
-  /** The member is fenced: whatever still comes from it is stale. */
-  memberStale(): void {
-    const attempt = this.attempt;
-    if (attempt === null || this.ended) return;
-    if (this.upgraded) return this.breakUpgraded("stale_writer");
     attempt.abort();
-    this.#fail(attempt, STALE);
+    this.#fail(attempt, isFenced ? STALE : { kind: "lost", reason: "member_gone" });
   }
 
   /** The member's workload has a newer writer. */
   writerRaised(minAccepted: Epoch): void {
-    if (this.#writerEpoch !== null && isStaleEpoch(this.#writerEpoch, minAccepted)) this.memberStale();
+    if (this.#writerEpoch !== null && isStaleEpoch(this.#writerEpoch, minAccepted)) this.memberGone(true);
   }
 
   /** Nothing of an answer has gone out. */
@@ -406,37 +393,33 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   /** The client went away by itself. */
   clientGone(): void {
     if (this.ended || this.obligationState === "new") return;
-    const attempt = this.attempt;
     if (this.obligationState === "queued") this.#leaveQueue();
-    if (attempt !== null) {
-      attempt.abort();
-      this.#letGo(attempt);
-    }
+    const member = this.#giveUp();
     this.#end("completed", "client_gone");
-    if (attempt !== null) this.core.memberReleased(attempt.member);
+    if (member !== null) this.core.memberReleased(member);
   }
 
-  #letGo(attempt: Attempt): void {
+  /** Ends the try that is under way; returns the member that it was at. */
+  #giveUp(): MemberState | null {
+    const attempt = this.attempt;
+    if (attempt === null) return null;
+    attempt.abort();
     this.attempt = null;
     this.#release();
     this.core.discard(this, attempt.member, attempt.client);
+    return attempt.member;
   }
 
   #cutSlow(): void {
-    const attempt = this.attempt;
-    if (attempt === null) return;
-    attempt.abort();
-    this.#letGo(attempt);
+    const member = this.#giveUp();
+    if (member === null) return;
     this.#cut("slow_reader");
-    this.core.memberReleased(attempt.member);
+    this.core.memberReleased(member);
   }
 
   /** The gateway stops and its patience is over. Upgraded connections are closed by their front. */
   stopNow(): void {
-    const attempt = this.attempt;
-    if (attempt === null || this.ended || this.upgraded) return;
-    attempt.abort();
-    this.#letGo(attempt);
+    if (this.ended || this.upgraded || this.#giveUp() === null) return;
     if (this.#headSent) this.#cut("gateway_stopping");
     else this.reject("stopping");
   }
@@ -449,8 +432,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   /** An explicit error of the gateway itself. */
   protected reject(code: RejectionCode): void {
     const { status, headers, body } = rejectionAnswer(code);
-    if (this.#tries > 1) headers.push(HEADERS.retried, String(this.#tries - 1));
-    if (this.#queuedMs > 0) headers.push(HEADERS.queued, String(Math.ceil(this.#queuedMs)));
+    addWay(headers, this.#tries, this.#queuedMs);
     this.#end("rejected", code);
     this.sendWhole(status, headers, "", body);
   }

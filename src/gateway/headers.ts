@@ -201,6 +201,12 @@ export function answerHeaders(given: AnswerHeaders): string[] {
   return headers;
 }
 
+/** What the client is told of the way that its request has gone. */
+export function addWay(headers: string[], tries: number, queuedMs: number): void {
+  if (tries > 1) headers.push(HEADERS.retried, String(tries - 1));
+  if (queuedMs > 0) headers.push(HEADERS.queued, String(Math.ceil(queuedMs)));
+}
+
 /** The first value of a header, or undefined. */
 export function firstValue(headers: AnswerHeaders, name: string): string | undefined {
   const value = headers[name];
