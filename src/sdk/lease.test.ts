@@ -71,6 +71,25 @@ test("a candidate waits until the former holder is gone; meanwhile it is not ref
   expect([await waiting, lease.state, lease.epoch()]).toEqual([true, "held", "1.2"]);
 });
 
+test("the lease follows an admission within milliseconds: it is asked for again soon, and then ever less often", async () => {
+  const { lease, clock, calls } = holder({ answers: refused("lease_not_held") });
+  lease.take(ACCESS);
+  await clock.advance(4_000);
+  expect(calls.map(({ at }) => at)).toEqual([0, 25, 75, 175, 375, 775, 1_575, 2_575, 3_575]);
+});
+
+test("a TTL that became shorter is kept from the next renewal on", async () => {
+  const { lease, clock, world, calls } = await held();
+  world.answer = renewed("1.1", 3_000);
+  await clock.advance(7_000);
+  const gaps = calls.slice(1).map(({ at }, index) => at - (calls[index]?.at ?? 0));
+  expect(gaps.at(-1)).toBe(1_000);
+  expect(lease.epoch()).toBe("1.1");
+  world.takesMs = 1_000_000;
+  await clock.advance(3_000);
+  expect(lease.state).toBe("lapsed");
+});
+
 test("a renewal counts from before its request was sent, not from its answer", async () => {
   const { lease, clock, world } = await held();
   world.takesMs = 2_900;

@@ -20,7 +20,8 @@ export type LeaseState = "none" | "waiting" | "held" | "lapsed" | "lost";
 
 /** Without a renewal for so long after it lapsed the instance closes. Longer than a controller's restart: within it the lease can be held again. */
 export const DEFAULT_LEASE_GRACE_MS = 60_000;
-/** How often an instance that waits for its turn asks, at most. */
+/** An instance that waits for its turn asks again soon at first, since the lease follows an admission within milliseconds, and then this often. */
+const FIRST_WAIT_MS = 25;
 const LONGEST_WAIT_MS = 1_000;
 /** After a failure it is tried again this often within a TTL. */
 const TRIES_PER_TTL = 10;
@@ -55,6 +56,8 @@ export class WriterLease {
   #epoch: Epoch | null = null;
   /** Monotonic ms; up to it what is held may be used. */
   #until = 0;
+  /** How often it was told that it is not its turn. */
+  #waits = 0;
   #reason: string | null = null;
   #failure: string | null = null;
   #timer: Timer | null = null;
@@ -152,7 +155,8 @@ export class WriterLease {
         return this.#renewed(answer, access, sentAt);
       case "refused":
         // Until the former holder is sealed or fenced there is none to be had: that is no loss.
-        if (answer.code === "lease_not_held" && this.#epoch === null) return Math.min(access.ttlMs / 3, LONGEST_WAIT_MS);
+        if (answer.code === "lease_not_held" && this.#epoch === null)
+          return Math.min(access.ttlMs / 3, LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#waits++);
         this.#lose(answer.code, "the controller says that this instance may not write");
         return null;
       case "failed":
@@ -178,12 +182,14 @@ export class WriterLease {
     }
     this.#workload = workload;
     this.#epoch = answer.epoch;
-    this.#until = sentAt + Math.min(answer.ttlMs, access.ttlMs);
+    // A time that became shorter holds from now on, a longer one from the next admission.
+    const ttlMs = Math.min(answer.ttlMs, access.ttlMs);
+    this.#until = sentAt + ttlMs;
     this.#failure = null;
     this.#state = "held";
     this.#reason = null;
     if (this.state === "held") this.#wake();
-    return Math.max(0, sentAt + access.ttlMs / 3 - this.#clock.monotonic());
+    return Math.max(0, sentAt + ttlMs / 3 - this.#clock.monotonic());
   }
 
   #failed(why: string, access: LeaseAccess): number {
