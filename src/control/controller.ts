@@ -11,7 +11,7 @@ import { changesOf } from "../act/changes-of.ts";
 import { draftStep } from "../act/draft-step.ts";
 import type { Executor } from "../act/executor.ts";
 import type { Clock, Instant } from "../kernel/clock.ts";
-import { type Epoch, epochParts } from "../kernel/epoch.ts";
+import type { Epoch } from "../kernel/epoch.ts";
 import { describeError, isRetryable, RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Informer } from "../kube/informer.ts";
@@ -40,6 +40,7 @@ import { membershipOf } from "./membership.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
 import { routeHolder, routesHolding, withoutRoute } from "./routes.ts";
 import type { Witnesses } from "./rewound.ts";
+import { StoreTrust } from "./store-trust.ts";
 import { WorkQueue } from "./work-queue.ts";
 import type { ControllerLog, Pass } from "./pass.ts";
 import type { PoolWriter } from "./pool-writer.ts";
@@ -94,8 +95,7 @@ export class Controller {
   readonly #leaseBrake: LeaseBrake;
   readonly #placements: Placements;
   #areRoutesKnown = false;
-  /** Null before it was read. */
-  #era: StoreEra | null = null;
+  readonly #trust: StoreTrust;
   #settledAt: Instant = Number.POSITIVE_INFINITY;
   #isStarted = false;
 
@@ -109,6 +109,7 @@ export class Controller {
     );
     this.#collector = new Collector(parts);
     this.#services = new FixedServices(parts.store);
+    this.#trust = new StoreTrust(parts);
     this.#leaseBrake = new LeaseBrake(parts.leases);
     this.#placements = new Placements(parts.clock);
   }
@@ -128,6 +129,7 @@ export class Controller {
     await notices.start();
     await Promise.all([world.whenSynced(), pools.whenSynced()]);
     this.#settledAt = await gateways.start();
+    this.#trust.begin(this.#settledAt);
     this.#isStarted = true;
     this.#collector.start();
     for (const { key } of pools.list()) this.wake(key);
@@ -194,7 +196,7 @@ export class Controller {
 
   /** The era was raised: whatever was owned must be claimed anew. */
   recovered(era: StoreEra): void {
-    this.#era = era;
+    this.#trust.recovered(era);
     this.#authorities.clear();
     this.wakeAll();
   }
@@ -236,9 +238,8 @@ export class Controller {
     await this.#parts.executor.recorded(key);
     const rows = await this.#rows(key);
     const rewound = await this.#rewoundBy(found, rows);
-    if (rewound !== null) return this.#holdRewound(found, rows, rewound);
-    if (this.#awaitsWitnesses(rows)) return this.#waitForWitnesses(found, rows);
-    await this.#noteEra(rows);
+    if (rewound !== null || this.#trust.awaitsWitnesses(rows)) return this.#onlyLook(found, rows, rewound);
+    await this.#trust.noteEra(rows);
     // A pass that has nothing to commit would never hear of it, and the steps that it goes on with end without a word.
     if (rows.authorityEpoch !== authority.epoch) throw staleEpoch(key, rows.authorityEpoch, authority.epoch);
     const entry = await this.#services.holdOn(found, rows);
@@ -261,52 +262,29 @@ export class Controller {
     return Math.min(pass.plan.nextLookAt ?? Number.POSITIVE_INFINITY, this.#nextRetry(rows, pass.at), pass.at + PERIODIC_PASS_MS);
   }
 
-  /** Who knows more than the store; looked at again with what is in it now, because a report may be newer than the rows. */
-  async #rewoundBy(entry: PoolEntry, rows: PoolRows): Promise<Rewound | null> {
-    if (this.#judge(entry, rows) === null) return null;
-    const again = await this.#parts.store.readPool(rows.pool);
-    return again ? this.#judge(entry, again) : null;
+  #rewoundBy(entry: PoolEntry, rows: PoolRows): Promise<Rewound | null> {
+    const isTaken = routeHolder(entry, this.#parts.pools.list(), this.#routes) !== undefined;
+    return this.#trust.rewoundBy(rows, isTaken ? null : routeOf(entry.document));
   }
 
-  #judge(entry: PoolEntry, rows: PoolRows): Rewound | null {
-    const { witnesses, gateways, pools } = this.#parts;
-    const isTaken = routeHolder(entry, pools.list(), this.#routes) !== undefined;
-    return witnesses.judge(rows, isTaken ? null : routeOf(entry.document), gateways.views());
-  }
-
-  /** Nothing is done from these rows, not even what they say was begun; traffic goes on with what the gateways have, and checks go on. */
-  #holdRewound(entry: PoolEntry, rows: PoolRows, rewound: Rewound): Instant {
-    const pass = this.#plan(entry, rows, rewound);
-    if (this.#passes.get(entry.key)?.snapshot.rewound == null) this.#log("error", "the store was rewound", { pool: entry.key, ...rewound });
+  /**
+   * Nothing is done from these rows, not even what they say was begun: they are wrong, or nobody can tell yet. Traffic goes on with what the gateways have, and
+   * checks go on.
+   */
+  #onlyLook(entry: PoolEntry, rows: PoolRows, rewound: Rewound | null): Instant {
+    const pass = this.#plan(entry, rows, rewound, false);
+    const before = this.#passes.get(entry.key)?.snapshot.rewound ?? null;
+    if (rewound !== null && before === null) this.#log("error", "the store was rewound", { pool: entry.key, ...rewound });
     this.#passes.set(entry.key, pass);
     this.#follow(entry, rows);
+    if (rewound === null) {
+      this.#publish(entry, rows);
+      this.#tellThatRoutesAreKnown();
+    }
     this.#parts.onPass?.(pass);
     this.#parts.writer.report(entry, pass);
     this.#troubles.delete(entry.key);
-    return pass.at + PERIODIC_PASS_MS;
-  }
-
-  /** A controller that has just begun remembers nothing, and a store that was restored meanwhile looks sound until a gateway replica has said what it has. */
-  #awaitsWitnesses({ authorityEpoch }: PoolRows): boolean {
-    const { clock, gateways } = this.#parts;
-    const isFirstOwner = epochParts(authorityEpoch).counter <= 1;
-    return !isFirstOwner && clock.now() < this.#settledAt && !gateways.haveAllReported;
-  }
-
-  /** What the gateways have stays as it is: one that knows nothing yet gets what there is. */
-  #waitForWitnesses(entry: PoolEntry, rows: PoolRows): Instant {
-    const pass = this.#plan(entry, rows);
-    this.#passes.set(entry.key, pass);
-    this.#follow(entry, rows);
-    this.#publish(entry, rows);
-    this.#tellThatRoutesAreKnown();
-    this.#parts.onPass?.(pass);
-    return Math.min(this.#settledAt, pass.at + WITNESS_LOOK_MS);
-  }
-
-  /** Another controller may have recovered the store. */
-  async #noteEra({ authorityEpoch }: PoolRows): Promise<void> {
-    if (this.#era === null || epochParts(authorityEpoch).era > this.#era.era) this.#era = await this.#parts.store.readEra();
+    return rewound === null ? Math.min(this.#settledAt, pass.at + WITNESS_LOOK_MS) : pass.at + PERIODIC_PASS_MS;
   }
 
   /** With `isPass` false nobody acts on it, so nothing is promised for it either. */
@@ -333,8 +311,8 @@ export class Controller {
       brake: brakeOf([...this.#passes.values()].map(({ snapshot }) => snapshot)),
       leaseBrake: this.#leaseBrake.look([...this.#passes.values()].map((pass) => pass.snapshot)),
       rewound,
-      awaitsWitnesses: this.#awaitsWitnesses(rows),
-      recoveredAt: this.#era?.recovered?.at ?? null,
+      awaitsWitnesses: this.#trust.awaitsWitnesses(rows),
+      recoveredAt: this.#trust.recoveredAt,
       now,
     });
     const { evacuation } = this.#parts;

@@ -1,0 +1,59 @@
+/** Whether a pass may act on what it reads of the store: the witnesses are asked, and a controller that has just begun waits until they have spoken. */
+import type { Clock, Instant } from "../kernel/clock.ts";
+import { epochParts } from "../kernel/epoch.ts";
+import type { Rewound } from "../plan/snapshot.ts";
+import type { PoolRows, Store, StoreEra } from "../store/port.ts";
+import type { GatewayRegistry } from "./gateways.ts";
+import type { Witnesses } from "./rewound.ts";
+
+export interface StoreTrustParts {
+  readonly store: Store;
+  readonly gateways: GatewayRegistry;
+  readonly witnesses: Witnesses;
+  readonly clock: Clock;
+}
+
+export class StoreTrust {
+  readonly #parts: StoreTrustParts;
+  /** Null before it was read. */
+  #era: StoreEra | null = null;
+  #settledAt: Instant = Number.POSITIVE_INFINITY;
+
+  constructor(parts: StoreTrustParts) {
+    this.#parts = parts;
+  }
+
+  /** When the silence of gateway replicas begins to count: nobody is waited for beyond it. */
+  begin(settledAt: Instant): void {
+    this.#settledAt = settledAt;
+  }
+
+  /** When the store was last recovered, as far as is known. */
+  get recoveredAt(): Instant | null {
+    return this.#era?.recovered?.at ?? null;
+  }
+
+  /** Who knows more than the store; looked at again with what is in it now, because a report may be newer than the rows. `route`: see `Witnesses`. */
+  async rewoundBy(rows: PoolRows, route: string | null): Promise<Rewound | null> {
+    const { store, gateways, witnesses } = this.#parts;
+    if (witnesses.judge(rows, route, gateways.views()) === null) return null;
+    const again = await store.readPool(rows.pool);
+    return again ? witnesses.judge(again, route, gateways.views()) : null;
+  }
+
+  /** A controller that has just begun remembers nothing, and a store that was restored meanwhile looks sound until a gateway replica has said what it has. */
+  awaitsWitnesses({ authorityEpoch }: PoolRows): boolean {
+    const { clock, gateways } = this.#parts;
+    const isFirstOwner = epochParts(authorityEpoch).counter <= 1;
+    return !isFirstOwner && clock.now() < this.#settledAt && !gateways.haveAllReported;
+  }
+
+  /** Another controller may have recovered the store. */
+  async noteEra({ authorityEpoch }: PoolRows): Promise<void> {
+    if (this.#era === null || epochParts(authorityEpoch).era > this.#era.era) this.#era = await this.#parts.store.readEra();
+  }
+
+  recovered(era: StoreEra): void {
+    this.#era = era;
+  }
+}
