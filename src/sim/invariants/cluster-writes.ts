@@ -28,8 +28,10 @@ export function cordonIsProven(): Checker {
         for (const change of event.changes) {
           if (change.kind !== "record_step" || !change.step.kind.startsWith("cordon_node/")) continue;
           watchUnplaced(context, unplacedSince);
+          // A pool's inventory is that of its own instances.
           for (const [what, since] of unplacedSince)
-            if (context.truth.now() - since >= SEEN_AFTER_MS) violate(`${change.step.id} is decided while ${what} has no place`);
+            if (context.mirror.get(what)?.pool === event.authority.pool && context.truth.now() - since >= SEEN_AFTER_MS)
+              violate(`${change.step.id} is decided while ${what} has no place`);
         }
       }
       if (event.type !== "api_write" || !isCordon(event)) return;
