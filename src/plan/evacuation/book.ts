@@ -32,14 +32,17 @@ export interface Option {
 
 /** Evacuees of one pool, class and limit: the same supplies serve them. */
 export interface Group {
-  readonly key: string;
+  readonly pool: string;
+  readonly priority: Priority;
+  readonly latencyLimitMs: number;
   readonly options: readonly Option[];
 }
 
 export class Book {
   readonly places: readonly Place[];
   readonly lanes: readonly Lane[];
-  readonly #groups = new Map<string, Group>();
+  /** By pool: it has one priority and one limit, else the others follow. */
+  readonly #groups = new Map<string, Group[]>();
 
   constructor(supplies: readonly Supply[], now: Instant) {
     const inOrder = supplies.toSorted((a, b) => compareText(a.id, b.id));
@@ -56,8 +59,9 @@ export class Book {
 
   /** The group of one, with all that may serve it in the order in which equals are taken. */
   groupOf(evacuee: Evacuee): Group {
-    const key = `${evacuee.pool} ${evacuee.priority} ${evacuee.latencyLimitMs}`;
-    const known = this.#groups.get(key);
+    const { pool, priority, latencyLimitMs } = evacuee;
+    const own = this.#groups.get(pool) ?? [];
+    const known = own.find((group) => group.priority === priority && group.latencyLimitMs === latencyLimitMs);
     if (known) return known;
     const options = this.places
       .flatMap((place) => optionOf(place, evacuee) ?? [])
@@ -68,8 +72,8 @@ export class Book {
           a.place.supply.latencyMs - b.place.supply.latencyMs ||
           compareText(a.place.supply.id, b.place.supply.id),
       );
-    const group = { key, options };
-    this.#groups.set(key, group);
+    const group = { pool, priority, latencyLimitMs, options };
+    this.#groups.set(pool, [...own, group]);
     return group;
   }
 

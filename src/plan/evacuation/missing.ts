@@ -1,5 +1,5 @@
 /** Why one cannot be saved in time, and what is missing (S12). */
-import { formatInstant, type Instant } from "../../kernel/clock.ts";
+import type { Instant } from "../../kernel/clock.ts";
 import { type Group, isLeft, type Option } from "./book.ts";
 import type { Mover } from "./movers.ts";
 import type { UnsavableReason } from "./types.ts";
@@ -28,7 +28,7 @@ export function missingFor({ group, workMs, deadline }: Mover, now: Instant): Mi
   const pace = isPaced ? `, because ${place.lane.site} absorbs ${rate(place.lane.perSecond)}` : "";
   return {
     why: "time",
-    missing: `${Math.ceil(servingAt - deadline)} ms: its node goes at ${formatInstant(deadline)} and ${place.supply.id} serves it at ${formatInstant(servingAt)}${pace}`,
+    missing: `${Math.ceil(servingAt - deadline)} ms: so much after its node goes ${place.supply.id} would serve it${pace}`,
   };
 }
 

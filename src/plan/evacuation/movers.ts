@@ -1,7 +1,7 @@
 /** Who is to be moved, each once, in the order of urgency. */
 import type { Instant } from "../../kernel/clock.ts";
 import { compareText } from "../view.ts";
-import { type Book, type Group, rankOf } from "./book.ts";
+import { type Book, type Group, type Option, rankOf } from "./book.ts";
 import type { Evacuee } from "./types.ts";
 
 export interface Mover {
@@ -11,6 +11,17 @@ export interface Mover {
   readonly workMs: number;
   /** Infinite when there is none. */
   readonly deadline: Instant;
+  readonly rank: number;
+  /** At a place that is ready; infinite without a deadline. */
+  readonly lastStart: Instant;
+  /** Where it goes, once that is known. */
+  turn: Turn | null;
+}
+
+export interface Turn {
+  readonly mover: Mover;
+  readonly option: Option;
+  readonly startAt: Instant;
 }
 
 /** One for each id: its first notice and its earliest deadline; by class, then by when it must start at the latest, then by its notice and id. */
@@ -26,7 +37,16 @@ export function moversOf(evacuees: readonly Evacuee[], book: Book): readonly Mov
 
 function moverOf(evacuee: Evacuee, book: Book): Mover {
   const workMs = Math.max(0, evacuee.stateMoveMs) + Math.max(0, evacuee.warmUpMs);
-  return { evacuee, group: book.groupOf(evacuee), workMs, deadline: evacuee.deadline ?? Infinity };
+  const deadline = evacuee.deadline ?? Infinity;
+  return {
+    evacuee,
+    group: book.groupOf(evacuee),
+    workMs,
+    deadline,
+    rank: rankOf(evacuee.priority),
+    lastStart: deadline - workMs,
+    turn: null,
+  };
 }
 
 function merged(a: Mover, b: Mover, book: Book): Mover {
@@ -44,11 +64,12 @@ function merged(a: Mover, b: Mover, book: Book): Mover {
 
 function compareTurns(a: Mover, b: Mover): number {
   return (
-    rankOf(a.evacuee.priority) - rankOf(b.evacuee.priority) ||
-    compareTimes(a.deadline - a.workMs, b.deadline - b.workMs) ||
+    a.rank - b.rank ||
+    compareTimes(a.lastStart, b.lastStart) ||
     a.evacuee.noticedAt - b.evacuee.noticedAt ||
     compareText(a.evacuee.id, b.evacuee.id) ||
-    compareText(a.group.key, b.group.key) ||
+    compareText(a.evacuee.pool, b.evacuee.pool) ||
+    a.evacuee.latencyLimitMs - b.evacuee.latencyLimitMs ||
     a.workMs - b.workMs
   );
 }

@@ -9,18 +9,18 @@ export const WITHIN_MS = 90_000;
 /** … for this share of them. */
 export const TARGET_SHARE = 0.98;
 
+/** `movers` are those of the grants, in the same order. */
 export function predict(movers: readonly Mover[], grants: readonly Grant[], book: Book): Prediction {
-  const byId = new Map(movers.map(({ evacuee }) => [evacuee.id, evacuee]));
   let within = 0;
   let beforeDeadline = 0;
   let breaches = 0;
-  for (const grant of grants) {
-    const evacuee = byId.get(grant.evacuee);
+  for (const [index, grant] of grants.entries()) {
+    const mover = movers[index];
     const placement = grant.kind === "unsavable" ? grant.late : grant;
-    if (!evacuee || placement === null) continue;
+    if (!mover || placement === null) continue;
     if (placement.breach) breaches += 1;
-    if (placement.servingAt - evacuee.noticedAt <= WITHIN_MS) within += 1;
-    if (placement.servingAt <= (evacuee.deadline ?? Infinity)) beforeDeadline += 1;
+    if (placement.servingAt - mover.evacuee.noticedAt <= WITHIN_MS) within += 1;
+    if (placement.servingAt <= mover.deadline) beforeDeadline += 1;
   }
   const of = movers.length;
   const attainable = within >= Math.ceil(of * TARGET_SHARE - 1e-9);

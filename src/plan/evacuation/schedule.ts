@@ -13,9 +13,9 @@
 import type { Instant } from "../../kernel/clock.ts";
 import { PRIORITIES } from "../../model/membership.ts";
 import { compareText } from "../view.ts";
-import { Book, isLeft, type Option, SAME_TIME_MS } from "./book.ts";
+import { Book, type Group, isLeft, type Option, SAME_TIME_MS } from "./book.ts";
 import { type Missing, missingFor } from "./missing.ts";
-import { type Mover, moversOf } from "./movers.ts";
+import { type Mover, moversOf, type Turn } from "./movers.ts";
 import { predict } from "./prediction.ts";
 import type { EvacuationInput, EvacuationPlan, Grant, Placement, Reservation } from "./types.ts";
 
@@ -26,22 +26,19 @@ const MOST_ASKED_AT_ONCE = 32;
 const MOST_ASKED = 4_000;
 const MOST_SWEEPS = 3;
 
-interface Turn {
-  readonly mover: Mover;
-  readonly option: Option;
-  readonly startAt: Instant;
-}
-
 export function planEvacuation({ now, evacuees, supplies, reservations }: EvacuationInput): EvacuationPlan {
   const book = new Book(supplies, now);
   const wanted = moversOf(evacuees, book);
   const kept = keepReservations(wanted, reservations, book, now);
+  const movers: Mover[] = [...kept.keys()];
   const grants: Grant[] = [...kept.values()];
   for (const priority of PRIORITIES) {
-    const waiting = wanted.filter(({ evacuee }) => evacuee.priority === priority && !kept.has(evacuee.id));
-    if (waiting.length > 0) grants.push(...new ClassSchedule(book, now).plan(waiting));
+    const waiting = wanted.filter((mover) => mover.evacuee.priority === priority && !kept.has(mover));
+    if (waiting.length === 0) continue;
+    movers.push(...waiting);
+    grants.push(...new ClassSchedule(book, now).plan(waiting));
   }
-  return { grants, prediction: predict(wanted, grants, book), nextLookAt: nextLook(grants, now) };
+  return { grants, prediction: predict(movers, grants, book), nextLookAt: nextLook(grants, now) };
 }
 
 function keepReservations(
@@ -49,16 +46,17 @@ function keepReservations(
   reservations: readonly Reservation[],
   book: Book,
   now: Instant,
-): ReadonlyMap<string, Grant> {
+): ReadonlyMap<Mover, Grant> {
   const live = new Map<string, Reservation>();
   for (const each of reservations.toSorted((a, b) => compareText(a.supply, b.supply) || a.until - b.until))
     if (each.until > now && !live.has(each.evacuee)) live.set(each.evacuee, each);
-  const kept = new Map<string, Grant>();
-  for (const { evacuee, workMs } of live.size === 0 ? [] : wanted) {
+  const kept = new Map<Mover, Grant>();
+  for (const mover of live.size === 0 ? [] : wanted) {
+    const { evacuee, workMs } = mover;
     const held = live.get(evacuee.id);
     const place = held && book.places.find(({ supply }) => supply.id === held.supply);
     if (!held || !place?.supply.passing) continue;
-    kept.set(evacuee.id, {
+    kept.set(mover, {
       kind: "go",
       evacuee: evacuee.id,
       supply: held.supply,
@@ -72,21 +70,25 @@ function keepReservations(
 }
 
 function nextLook(grants: readonly Grant[], now: Instant): Instant | null {
-  const times = grants.flatMap((grant) => {
-    if (grant.kind === "go") return [grant.reservedUntil];
-    if (grant.kind === "wait") return [grant.startAt];
-    return grant.late === null ? [] : [grant.reservedUntil ?? grant.late.startAt];
-  });
-  return times.reduce<Instant | null>((earliest, at) => (at > now && at < (earliest ?? Infinity) ? at : earliest), null);
+  let earliest = Infinity;
+  for (const grant of grants) {
+    const at = changesAt(grant);
+    if (at > now && at < earliest) earliest = at;
+  }
+  return earliest === Infinity ? null : earliest;
+}
+
+function changesAt(grant: Grant): Instant {
+  if (grant.kind === "wait") return grant.startAt;
+  return grant.reservedUntil ?? (grant.kind === "unsavable" ? grant.late?.startAt : undefined) ?? Infinity;
 }
 
 /** The turns of one class. */
 class ClassSchedule {
   readonly #book: Book;
   readonly #now: Instant;
-  readonly #turns = new Map<Mover, Turn>();
-  /** By site and group, in the order in which they were given: from the most to the least urgent. */
-  readonly #bySite = new Map<string, Map<string, Turn[]>>();
+  /** By site and group: in the order in which they were given: from the most to the least urgent. */
+  readonly #bySite = new Map<string, Map<Group, Turn[]>>();
   #asks = MOST_ASKED;
 
   constructor(book: Book, now: Instant) {
@@ -102,10 +104,10 @@ class ClassSchedule {
       if (failed.length === left.length) break;
       left = failed;
     }
-    const unsaved = movers.filter((mover) => !this.#turns.has(mover));
+    const unsaved = movers.filter(({ turn }) => turn === null);
     const why = new Map(unsaved.map((mover) => [mover, missingFor(mover, this.#now)]));
     for (const mover of unsaved) this.#give(mover, Infinity);
-    this.#raiseFloors();
+    this.#raiseFloors(movers);
     return movers.map((mover) => this.#grantOf(mover, why.get(mover)));
   }
 
@@ -136,17 +138,17 @@ class ClassSchedule {
   }
 
   #enter(turn: Turn): void {
-    this.#turns.set(turn.mover, turn);
+    turn.mover.turn = turn;
     const { site } = turn.option.place.lane;
-    const groups = this.#bySite.get(site) ?? new Map<string, Turn[]>();
+    const groups = this.#bySite.get(site) ?? new Map<Group, Turn[]>();
     this.#bySite.set(site, groups);
-    const turns = groups.get(turn.mover.group.key);
+    const turns = groups.get(turn.mover.group);
     if (turns) turns.push(turn);
-    else groups.set(turn.mover.group.key, [turn]);
+    else groups.set(turn.mover.group, [turn]);
   }
 
   #leave(turn: Turn): void {
-    const turns = this.#bySite.get(turn.option.place.lane.site)?.get(turn.mover.group.key);
+    const turns = this.#bySite.get(turn.option.place.lane.site)?.get(turn.mover.group);
     const index = turns?.lastIndexOf(turn) ?? -1;
     if (index >= 0) turns?.splice(index, 1);
   }
@@ -190,8 +192,8 @@ class ClassSchedule {
   }
 
   /** Where one that waits could have started sooner, nobody of a lower class does. */
-  #raiseFloors(): void {
-    const waiting = [...this.#turns.values()].filter(({ startAt }) => startAt > this.#now);
+  #raiseFloors(movers: readonly Mover[]): void {
+    const waiting = movers.flatMap(({ turn }) => (turn && turn.startAt > this.#now ? [turn] : []));
     const latest = waiting.reduce((most, { startAt }) => Math.max(most, startAt), this.#now);
     const open = new Map(
       this.#book.places
@@ -212,9 +214,9 @@ class ClassSchedule {
   }
 
   #grantOf(mover: Mover, why: Missing | undefined): Grant {
-    const turn = this.#turns.get(mover);
+    const { turn } = mover;
     const evacuee = mover.evacuee.id;
-    const isNow = turn !== undefined && turn.startAt <= this.#now;
+    const isNow = turn !== null && turn.startAt <= this.#now;
     const reservedUntil = isNow ? this.#now + RESERVATION_MS : null;
     if (!turn || why) {
       const { why: code, missing } = why ?? missingFor(mover, this.#now);

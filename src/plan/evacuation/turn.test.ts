@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { at, evidenceOf, instance, node, NOON, poolOf, serving } from "../../../test/builders/pool.ts";
 import { sentenceOf } from "../../model/reasons.ts";
+import { MAKES_ROOM } from "../candidates.ts";
 import type { Plan } from "../decision.ts";
 import { planPool } from "../plan.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "../snapshot.ts";
@@ -161,7 +162,7 @@ describe("standby that makes room for a higher class", () => {
     expect(given.map((decision) => (decision.kind === "move" ? `${decision.instance} ${decision.to}` : decision.kind))).toEqual([
       "w2 failed",
     ]);
-    const [first, second] = instances;
-    if (first && second) expect(planPool(poolOf(spec, [first, second], { makesRoom: 1 }), NOON).decisions).toEqual([]);
+    const failures = [{ instance: "w2", at: NOON, failure: MAKES_ROOM, replaces: null, purpose: "standby" as const }];
+    expect(planPool(poolOf(spec, instances.slice(0, 2), { makesRoom: 1, failures }), NOON + 1_000).decisions).toEqual([]);
   });
 });
