@@ -11,6 +11,7 @@
 import type { Instant } from "../kernel/clock.ts";
 import type { CapacityView, EvacuationOverview } from "../plan/evacuation/capacity-view.ts";
 import { SITE } from "../observe/spots.ts";
+import { beginningsOf, isPaced } from "../plan/evacuation/beginnings.ts";
 import { AbsorptionBucket, type LearnedAbsorption } from "../plan/evacuation/bucket.ts";
 import { evacueesOf } from "../plan/evacuation/evacuees.ts";
 import type { EvacuationPolicy } from "../plan/evacuation/policy.ts";
@@ -219,22 +220,17 @@ export class EvacuationDesk {
   }
 
   /** Who begins takes a token; its place is kept until it is used or ends. */
-  #reserve({ grants }: EvacuationPlan, now: Instant): ReadonlySet<string> {
+  #reserve(plan: EvacuationPlan, now: Instant): ReadonlySet<string> {
     const begun = new Set<string>();
-    let isPaced = false;
-    for (const grant of grants) {
-      const place = grant.kind === "go" ? grant : grant.kind === "unsavable" ? grant.late : null;
-      const until = grant.kind === "wait" ? null : grant.reservedUntil;
-      isPaced ||= grant.kind === "wait";
-      if (place === null || until === null || this.#reservations.has(grant.evacuee)) continue;
-      const { supply, servingAt, preempts } = place;
-      this.#reservations.set(grant.evacuee, { evacuee: grant.evacuee, supply, until, servingAt, preempts });
+    for (const reservation of beginningsOf(plan, (evacuee) => this.#reservations.has(evacuee))) {
+      const { evacuee, supply, preempts } = reservation;
+      this.#reservations.set(evacuee, reservation);
       const pool = preempts === null ? null : standbyPoolOf(supply);
-      if (pool !== null) this.#rooms.set(grant.evacuee, { pool, until: now + MAKES_ROOM_MS });
+      if (pool !== null) this.#rooms.set(evacuee, { pool, until: now + MAKES_ROOM_MS });
       this.#bucketAt(now).take(now);
-      begun.add(grant.evacuee);
+      begun.add(evacuee);
     }
-    if (isPaced) this.#bucketAt(now).waited(now);
+    if (isPaced(plan)) this.#bucketAt(now).waited(now);
     return begun;
   }
 

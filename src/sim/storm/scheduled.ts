@@ -1,9 +1,9 @@
 /** Moves by a schedule: the production one, or another policy in its place. What it is told is what Relevo would see; what it grants is begun, nothing else. */
 import type { Instant } from "../../kernel/clock.ts";
-import type { Priority } from "../../model/membership.ts";
+import { beginningsOf, isPaced } from "../../plan/evacuation/beginnings.ts";
 import { heatOf } from "../../plan/evacuation/heat.ts";
 import type { EvacuationPolicy } from "../../plan/evacuation/policy.ts";
-import type { EvacuationInput, Evacuee, Grant } from "../../plan/evacuation/types.ts";
+import type { EvacuationInput, Evacuee, Grant, Reservation } from "../../plan/evacuation/types.ts";
 import { Move } from "./move.ts";
 import { type Place, supplyOf } from "./sites.ts";
 import type { Approach, Storm } from "./storm.ts";
@@ -93,39 +93,36 @@ export class Scheduled implements Approach {
     for (const { absorption } of input.supplies) checks.looked(absorption, input.now);
     if (input.evacuees.length === 0) return;
     this.passes += 1;
-    const { grants, nextLookAt } = this.#options.policy(input);
-    if (this.#options.isJudged) checks.plan(input, grants);
-    for (const grant of grants) this.#apply(grant);
+    const plan = this.#options.policy(input);
+    if (this.#options.isJudged) checks.plan(input, plan.grants);
+    for (const grant of plan.grants) this.#hear(grant);
+    if (isPaced(plan)) this.#waited(plan.grants);
+    for (const beginning of beginningsOf(plan, () => false)) this.#start(beginning);
     checks.places(sites.places);
-    if (nextLookAt !== null) this.#passSoon(nextLookAt);
+    if (plan.nextLookAt !== null) this.#passSoon(plan.nextLookAt);
   }
 
-  #apply(grant: Grant): void {
+  #hear(grant: Grant): void {
     const workload = this.#waiting.get(grant.evacuee);
     if (workload === undefined) return;
-    if (grant.kind === "unsavable") {
-      if (workload.unsavable !== grant.why) this.#storm.log.add(`${workload.id} cannot be saved in time: ${grant.why}, ${grant.missing}`);
-      workload.unsavable = grant.why;
-      if (grant.late !== null && grant.reservedUntil !== null) this.#start(workload, grant.late.supply, grant.late.preempts);
-      else if (grant.late !== null) this.#wait(grant.late.supply);
-      return;
-    }
-    workload.unsavable = null;
-    if (grant.kind === "wait") this.#wait(grant.supply);
-    else this.#start(workload, grant.supply, grant.preempts);
+    const why = grant.kind === "unsavable" ? grant.why : null;
+    if (why !== null && workload.unsavable !== why && grant.kind === "unsavable")
+      this.#storm.log.add(`${workload.id} cannot be saved in time: ${why}, ${grant.missing}`);
+    workload.unsavable = why;
   }
 
-  /** Somebody waits for a token. */
-  #wait(supply: string): void {
+  /** Each site at which somebody waits hears it. */
+  #waited(grants: readonly Grant[]): void {
     const now = this.#storm.clock.now();
-    const bucket = this.#places.get(supply)?.site.bucket;
-    if (bucket !== undefined && bucket.view(now).tokens < 1) bucket.waited(now);
+    const sites = new Set(grants.flatMap((grant) => (grant.kind === "wait" ? (this.#places.get(grant.supply)?.site ?? []) : [])));
+    for (const { bucket } of sites) bucket.waited(now);
   }
 
-  #start(workload: Workload, supply: string, preempts: Priority | null): void {
+  #start({ evacuee, supply, preempts }: Required<Reservation>): void {
     const { clock, checks, log, traffic } = this.#storm;
+    const workload = this.#waiting.get(evacuee);
     const place = this.#places.get(supply);
-    if (place === undefined) return;
+    if (workload === undefined || place === undefined) return;
     const now = clock.now();
     if (this.#options.isJudged) checks.started(place.site.bucket.view(now), now);
     place.site.bucket.take(now);
