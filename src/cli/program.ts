@@ -200,6 +200,7 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
     .addOption(new Option("--kind <kind>", "what happens to them").choices(["interrupt", "drift", "kill"]).default("interrupt"))
     .option("--deadline <duration>", "when interrupted nodes are taken; the controller reckons with its --spot-lead", "2m")
     .option("--no-notice", "interrupts them without telling the controller")
+    .option("--wait", "follows it until everybody has moved, and says what was lost; exit code 1 when something was")
     .option("--admin <url>", "the embedded cluster's admin interface (default: what relevo up wrote here)")
     .action(async (_options, command: Command) => ended(await (await import("./commands/storm.ts")).storm(context, optionsOf(command))));
 

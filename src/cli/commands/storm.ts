@@ -2,12 +2,15 @@
 import { z } from "zod";
 import { RelevoError } from "../../kernel/errors.ts";
 import { parseDuration } from "../../kernel/units.ts";
+import { PRIORITIES, type Priority } from "../../model/membership.ts";
 import { type NodeView, nodeView } from "../../server/views.ts";
 import { type ControllerClient, connect } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
-import { renderDocument } from "../output.ts";
+import { type Column, renderDocument, renderTable } from "../output.ts";
 import { readRunFile } from "../run-file.ts";
+import type { ClassOutcome } from "../storm/evacuation.ts";
+import { type FollowedStorm, StormFollower } from "../storm/follow.ts";
 import { composeNotice } from "./notify.ts";
 
 export const STORM_KINDS = ["interrupt", "drift", "kill"] as const;
@@ -19,6 +22,8 @@ export interface StormOptions extends GlobalOptions {
   readonly admin?: string;
   /** Commander's form of `--no-notice`. */
   readonly notice: boolean;
+  /** Follows it to its end and says what came of it. */
+  readonly wait?: boolean;
 }
 
 const interruption = z.object({ instanceId: z.string() });
@@ -41,6 +46,8 @@ export async function storm(context: CliContext, options: StormOptions): Promise
     });
   const client = connect(context, options);
   const chosen = chooseNodes(await client.list("/v1/nodes", nodeView), count);
+  const follower = options.wait ? new StormFollower(client, context.clock) : undefined;
+  await follower?.begin(chosen);
   const results = await Promise.all(
     chosen.map(async (node) => {
       const answer = await command(
@@ -52,17 +59,44 @@ export async function storm(context: CliContext, options: StormOptions): Promise
       return { node: node.name, kind: options.kind, instances: node.instances, notice };
     }),
   );
-  context.out(
-    renderDocument({ items: results }, options.output) ??
-      results
-        .map(
-          ({ node, kind, instances, notice }) =>
-            `${node} ${kind}${notice ? `, noticed as ${notice}` : ""}${instances.length > 0 ? `, carries ${instances.join(", ")}` : ""}\n`,
-        )
-        .join(""),
+  const told = results.map(
+    ({ node, kind, instances, notice }) =>
+      `${node} ${kind}${notice ? `, noticed as ${notice}` : ""}${instances.length > 0 ? `, carries ${instances.join(", ")}` : ""}\n`,
   );
-  return EXIT.done;
+  if (follower === undefined) {
+    context.out(renderDocument({ items: results }, options.output) ?? told.join(""));
+    return EXIT.done;
+  }
+  const isTable = options.output !== "json" && options.output !== "yaml";
+  if (isTable) context.out(told.join(""));
+  const outcome = await follower.end(options.kind === "interrupt" ? deadlineMs : 0, context.signal);
+  context.out(renderDocument({ items: results, ...outcome }, options.output) ?? rendered(outcome, context.clock.now()));
+  return outcome.held ? EXIT.done : EXIT.failed;
 }
+
+function rendered({ classes, order, unsavable, requests, held }: FollowedStorm, now: number): string {
+  const rows = PRIORITIES.map((priority) => ({ priority, ...classes[priority] }));
+  return [
+    "\n",
+    renderTable(rows, OUTCOME, { now }),
+    `\nin this order: ${order || "nobody"}\n`,
+    ...unsavable.map((sentence) => `unsavable: ${sentence}\n`),
+    `requests meanwhile: ${requests.accepted} accepted, ${requests.rejected} rejected, ${requests.cut} cut, ${requests.retried} retried\n`,
+    held ? "everybody who was announced has moved, and nothing was lost\n" : "not everybody has moved without loss\n",
+  ].join("");
+}
+
+const seconds = (ms: number | null): string => (ms === null ? "-" : `${(ms / 1000).toFixed(1)}s`);
+
+const OUTCOME: readonly Column<ClassOutcome & { readonly priority: Priority }>[] = [
+  { head: "CLASS", cell: ({ priority }) => priority },
+  { head: "NOTICED", cell: ({ noticed }) => String(noticed) },
+  { head: "REPLACED", cell: ({ replaced }) => String(replaced) },
+  { head: "BY STANDBY", cell: ({ byStandby }) => String(byStandby) },
+  { head: "LOST", cell: ({ forced }) => String(forced) },
+  { head: "MEAN", cell: ({ meanMs }) => seconds(meanMs) },
+  { head: "LAST", cell: ({ lastMs }) => seconds(lastMs) },
+];
 
 /** Those that carry most first: a storm that hits nothing shows nothing. */
 function chooseNodes(nodes: readonly NodeView[], count: number): readonly NodeView[] {
