@@ -10,8 +10,8 @@ import { isWarm } from "../plan/standby.ts";
 
 export const ON_DEMAND = `on_demand/${SITE}`;
 /**
- * Beyond what NodePools let be made, running machines may have room that nobody tells of: so many candidates of a pool may look for it at once, whatever the
- * others do. One that has found its place lets the next one look.
+ * Beyond what NodePools let be made, running machines may have room that nobody tells of: so many candidates of a pool, or a quarter of what it desires, may look
+ * for it at once, whatever the others do. One that has found its place lets the next one look.
  */
 export const MOST_UNPLACED = 10;
 /** Room that the candidates of a pool may look for. */
@@ -27,16 +27,17 @@ export interface PoolSupply {
   readonly pool: string;
   readonly priority: Priority;
   readonly warm: number;
-  /** Candidates that have no machine yet. */
-  readonly unplaced: number;
+  /** More candidates that may look for room. */
+  readonly mayLook: number;
 }
 
 export function poolSupplyOf(pool: PoolSnapshot): PoolSupply {
+  const unplaced = pool.instances.filter(({ record, pods }) => isCandidate(record.phase) && pods.every(({ node }) => node === null)).length;
   return {
     pool: pool.pool,
     priority: pool.spec.priority,
     warm: pool.instances.filter((instance) => isWarm(pool, instance)).length,
-    unplaced: pool.instances.filter(({ record, pods }) => isCandidate(record.phase) && pods.every(({ node }) => node === null)).length,
+    mayLook: Math.max(0, MOST_UNPLACED - unplaced, Math.ceil(pool.spec.size.desired / 4) - unplaced),
   };
 }
 
@@ -59,9 +60,9 @@ export function suppliesOf(
     });
   const made = { ...here, kind: "on_demand", boundBy: "quota", readyInMs: capacity.readyInMs, preemptible: null } as const;
   const machines = machinesLeft(capacity) - reserved(ON_DEMAND);
-  const sought = pools.map(({ pool, unplaced }): Supply => {
+  const sought = pools.map(({ pool, mayLook }): Supply => {
     const id = roomSupplyId(pool);
-    return { ...made, id, pool, free: Math.max(0, MOST_UNPLACED - unplaced - reserved(id)) };
+    return { ...made, id, pool, free: Math.max(0, mayLook - reserved(id)) };
   });
   return [...standby, { ...made, id: ON_DEMAND, pool: null, free: Math.max(0, machines) }, ...sought];
 }
@@ -79,5 +80,5 @@ export function standbyPoolOf(supply: string): string | null {
 
 /** For comparisons: whether anything that a schedule is made from is different. */
 export function isSameSupply(a: PoolSupply | undefined, b: PoolSupply): boolean {
-  return a !== undefined && a.priority === b.priority && a.warm === b.warm && a.unplaced === b.unplaced;
+  return a !== undefined && a.priority === b.priority && a.warm === b.warm && a.mayLook === b.mayLook;
 }
