@@ -38,7 +38,7 @@ export const EVACUATION: readonly Mutant[] = [
     name: "lower-classes-go-first-elsewhere",
     rule: "I13: no lower class gets room while a higher one waits",
     file: "src/plan/evacuation/schedule.ts",
-    find: "    this.#raiseFloors();\n    return movers",
+    find: "    this.#raiseFloors(movers);\n    return movers",
     replace: "    void this.#raiseFloors;\n    return movers",
     shownBy: storm("shared"),
   },
