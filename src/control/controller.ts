@@ -15,22 +15,21 @@ import type { Epoch } from "../kernel/epoch.ts";
 import { describeError, isRetryable, RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Informer } from "../kube/informer.ts";
-import { poolKey, routeOf } from "../model/pool.ts";
+import { routeOf } from "../model/pool.ts";
 import { reason } from "../model/reasons.ts";
-import { isLeaving } from "../model/phase.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
-import type { HealthMonitor, Watched } from "../observe/health.ts";
+import type { HealthMonitor } from "../observe/health.ts";
 import type { LeaseWatch } from "../observe/lease-watch.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
 import { nodeViews } from "../observe/node-views.ts";
 import { Placements } from "../observe/placements.ts";
 import { snapshotPool } from "../observe/snapshot.ts";
 import type { World } from "../observe/world.ts";
-import type { Effect, Hold, Move, Plan } from "../plan/decision.ts";
+import type { Effect, Move } from "../plan/decision.ts";
 import { planPool } from "../plan/plan.ts";
 import { roomToMake } from "../plan/preemption.ts";
 import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
-import { type Authority, type Change, type PoolRows, staleEpoch, type StandingReason, type Store, type StoreEra } from "../store/port.ts";
+import { type Authority, type Change, type PoolRows, staleEpoch, type Store, type StoreEra } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import { brakeOf, LeaseBrake } from "./brake.ts";
 import { Collector } from "./collector.ts";
@@ -43,15 +42,24 @@ import type { Witnesses } from "./rewound.ts";
 import { StoreTrust } from "./store-trust.ts";
 import { WorkQueue } from "./work-queue.ts";
 import type { ControllerLog, Pass } from "./pass.ts";
+import {
+  describe,
+  fixed,
+  gapAfterPass,
+  invalid,
+  isEffect,
+  newestStampOf,
+  nextRetry,
+  problemOf,
+  sameReasons,
+  standingReasons,
+  watchedOf,
+  withHolds,
+} from "./pass-notes.ts";
 import type { PoolWriter } from "./pool-writer.ts";
 
 /** The safety net: a pool is looked at this often even when nothing calls. */
 const PERIODIC_PASS_MS = 5_000;
-/** Up to so many instances a pass costs next to nothing. */
-const SMALL_POOL = 25;
-const GAP_PER_INSTANCE_MS = 0.2;
-/** A replacement waits for about ten passes, one after the other. */
-const LONGEST_GAP_MS = 250;
 /** While the gateways are waited for: their first report may be no news. */
 const WITNESS_LOOK_MS = 250;
 
@@ -219,7 +227,7 @@ export class Controller {
   }
 
   async #reconcile(key: string): Promise<Instant | null> {
-    const problem = this.#problemOf(key);
+    const problem = problemOf(this.#parts.pools, key);
     const found = problem === undefined ? this.#entryOf(key) : this.#entries.get(key);
     if (!found) return problem === undefined ? this.#forget(key) : null;
     this.#entries.set(key, found);
@@ -259,7 +267,7 @@ export class Controller {
     if (moved) this.wake(key);
     if (entry.isDeleting && rows.instances.length === 0) await this.#letGo(authority, entry);
     this.#troubles.delete(key);
-    return Math.min(pass.plan.nextLookAt ?? Number.POSITIVE_INFINITY, this.#nextRetry(rows, pass.at), pass.at + PERIODIC_PASS_MS);
+    return Math.min(pass.plan.nextLookAt ?? Number.POSITIVE_INFINITY, nextRetry(rows, pass.at), pass.at + PERIODIC_PASS_MS);
   }
 
   #rewoundBy(entry: PoolEntry, rows: PoolRows): Promise<Rewound | null> {
@@ -361,24 +369,8 @@ export class Controller {
     return rows;
   }
 
-  /** Who is to be checked: every process that is known and not yet given up. */
   #follow(entry: PoolEntry, rows: PoolRows): void {
-    const { service, traffic } = entry.document.spec;
-    const watched = rows.instances.flatMap((record): Watched[] => {
-      const { host, port, bootId, number } = record.incarnation;
-      if (host === null || port === null || number === 0) return [];
-      if (isLeaving(record.phase) && record.phase !== "draining") return [];
-      return [
-        {
-          instance: record.id,
-          incarnation: number,
-          everyMs: traffic.healthEvery,
-          isDraining: record.phase === "draining",
-          target: { host, port, bootId, protocol: service.protocol, healthPath: service.healthPath },
-        },
-      ];
-    });
-    this.#parts.health.follow(new Set(rows.instances.map(({ id }) => id)), watched);
+    this.#parts.health.follow(new Set(rows.instances.map(({ id }) => id)), watchedOf(entry, rows));
   }
 
   async #commitMoves(authority: Authority, entry: PoolEntry, { snapshot, plan, at }: Pass): Promise<boolean> {
@@ -412,11 +404,6 @@ export class Controller {
     return record && this.#parts.store.getBlueprint(record.blueprintHash);
   }
 
-  /** An invalid document changes nothing: the last valid one holds. */
-  #problemOf(key: string): string | undefined {
-    return this.#parts.pools.problems().find(({ namespace, name }) => poolKey(namespace ?? "default", name) === key)?.problem;
-  }
-
   /** Once each pool was looked at: a route that is not among those that are published is gone. */
   #tellThatRoutesAreKnown(): void {
     const { pools, gateways } = this.#parts;
@@ -448,14 +435,6 @@ export class Controller {
     await this.#parts.writer.letGo(entry);
   }
 
-  /** A step whose time has come is being tried right now: its end is what wakes the pool. */
-  #nextRetry(rows: PoolRows, now: Instant): Instant {
-    return Math.min(
-      ...rows.openSteps.filter(({ state, notBefore }) => state === "unknown" && notBefore > now).map(({ notBefore }) => notBefore),
-      Number.POSITIVE_INFINITY,
-    );
-  }
-
   #failed(key: string, error: unknown): void {
     const code = error instanceof RelevoError ? error.code : "unexpected";
     this.#log("error", "the pass failed and is tried again", { pool: key, code, error });
@@ -468,80 +447,4 @@ export class Controller {
   #log(level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>): void {
     this.#parts.log(level, message, fields);
   }
-}
-
-function newestStampOf({ instances, failures, evidence, reasons }: PoolRows): Instant {
-  return Math.max(
-    0,
-    ...instances.map(({ phaseSince }) => phaseSince),
-    ...failures.map(({ at }) => at),
-    ...evidence.map(({ firstSeen }) => firstSeen),
-    ...reasons.map(({ since }) => since),
-  );
-}
-
-/** Each pass looks at all instances: over many of them, what changes within a gap is worth one pass and not one for each change. */
-function gapAfterPass(instances: number): number {
-  return instances <= SMALL_POOL ? 0 : Math.min(Math.ceil(instances * GAP_PER_INSTANCE_MS), LONGEST_GAP_MS);
-}
-
-function invalid(problem: string): Hold {
-  return { kind: "hold", subject: "", reason: reason("spec_invalid", { problem }) };
-}
-
-function fixed({ document }: PoolEntry): Hold {
-  const { protocol, healthPath } = document.spec.service;
-  return { kind: "hold", subject: "", reason: reason("service_fixed", { protocol, healthPath }) };
-}
-
-/** What the executor leaves alone has its reason too. */
-function withHolds(pass: Pass, holds: readonly Hold[]): Pass {
-  return holds.length === 0 ? pass : { ...pass, plan: { ...pass.plan, holds: [...pass.plan.holds, ...holds] } };
-}
-
-function isEffect(decision: Effect | Move): decision is Effect {
-  switch (decision.kind) {
-    case "create_instance":
-    case "protect_pod":
-    case "cordon_node":
-    case "prepare_instance":
-    case "admit_instance":
-    case "drain_instance":
-    case "close_instance":
-    case "delete_instance":
-    case "delete_stranger":
-      return true;
-    case "add_instance":
-    case "take_standby":
-    case "record_evidence":
-    case "move":
-    case "renew_incarnation":
-    case "trust":
-    case "pass_writer":
-      return false;
-    default:
-      return decision satisfies never;
-  }
-}
-
-function describe(decision: Effect | Move): Readonly<Record<string, unknown>> {
-  const { kind: _, reason: why, ...rest } = decision;
-  return { ...rest, reason: why.code };
-}
-
-/** A reason keeps the time at which it began to hold. */
-function standingReasons(plan: Plan, former: readonly StandingReason[], now: Instant): readonly StandingReason[] {
-  const since = new Map(former.map((each) => [keyOf(each), each.since]));
-  return plan.holds.map((hold: Hold) => ({ subject: hold.subject, reason: hold.reason, since: since.get(keyOf(hold)) ?? now }));
-}
-
-/** Parameters change with every look; what is written down is that another reason holds. */
-function sameReasons(a: readonly StandingReason[], b: readonly StandingReason[]): boolean {
-  if (a.length !== b.length) return false;
-  const isInOrder = a.every(({ subject, reason }, at) => subject === b[at]?.subject && reason.code === b[at].reason.code);
-  return isInOrder || a.map(keyOf).toSorted().join("\n") === b.map(keyOf).toSorted().join("\n");
-}
-
-function keyOf({ subject, reason }: Pick<StandingReason, "subject" | "reason">): string {
-  return `${subject} ${reason.code}`;
 }
