@@ -69,7 +69,7 @@ function planAll(pool: PoolSnapshot, now: Instant, draft: Draft): void {
       "",
       reason("brake", { suspect: pool.brake.suspect, total: pool.brake.total, site: pool.spec.sites[0] ?? "?", window: "60s" }),
     );
-  if (pool.leaseBrake) draft.hold("", reason("lease_brake", { ...pool.leaseBrake, window: "60s" }));
+  if (pool.leaseBrake && pool.spec.state.lease) draft.hold("", reason("lease_brake", { ...pool.leaseBrake, window: "60s" }));
   if (draft.isIdle()) draft.hold("", reason("nothing_to_do"));
 }
 

@@ -2,67 +2,18 @@
 import { afterEach, expect, test } from "vitest";
 import type { Epoch } from "../../src/kernel/epoch.ts";
 import { PODS, POOLS } from "../../src/kube/resources.ts";
-import type { InstanceRecord } from "../../src/model/instance.ts";
-import type { Workload } from "../../src/model/writer.ts";
-import { type Store, storeUnavailable } from "../../src/store/port.ts";
-import { RENEW_PATH } from "../../src/server/routes/leases.ts";
 import { Harness, ordersPool } from "./harness.ts";
-import { intercept } from "./intercept.ts";
-
-const TTL_MS = 3_000;
+import { history, leasedPool, recordedIn, renew, serveWriting, TTL_MS, workloadsOf, writes } from "./leased.ts";
 
 let harness: Harness;
 afterEach(() => harness.close());
 
-function leasedPool(desired: number, more: Parameters<typeof ordersPool>[0] = {}): ReturnType<typeof ordersPool> {
-  return ordersPool({ desired, lease: "3s", ...more });
-}
-
-async function workloads(): Promise<readonly Workload[]> {
-  return (await harness.store.readPool("default/orders"))?.workloads ?? [];
-}
-
-async function writes(instance: string): Promise<boolean> {
-  return (await workloads()).some(({ holder, renewals }) => holder?.instance === instance && renewals > 0);
-}
-
-/** Applies the pool and waits until each instance writes. */
-async function serveWriting(pool = leasedPool(2)): Promise<readonly InstanceRecord[]> {
-  const serving = await harness.serve(pool);
-  for (const { id } of serving) await harness.until(`${id} writes`, () => writes(id));
-  return serving;
-}
-
-/** What was committed of the two, in order. */
-function history(commits: readonly string[], ...about: readonly string[]): readonly string[] {
-  return commits.filter((line) => about.some((each) => line.startsWith(each)));
-}
-
-/** One line for each change, those of one commit joined, with what the instance itself believes; the store as it is otherwise. */
-function recorded(commits: string[]): (store: Store) => Store {
-  return (store) =>
-    intercept(store, async ({ name, input }, go) => {
-      const result = await go();
-      if (name !== "commit") return result;
-      const lines = (input[1] as readonly Record<string, never>[]).flatMap((change) => {
-        const { kind, instance, from, to } = change as unknown as Record<string, string> & { to: { instance: string } | string | null };
-        const believes = harness.writers.writing().some((writer) => writer.instance === instance) ? " while it writes" : "";
-        if (kind === "set_trust") return [`${instance} ${String(to)}${believes}`];
-        if (kind === "move_instance") return [`${instance} ${from}→${String(to)}`];
-        if (kind === "pass_writer") return [`lease to ${to === null ? "nobody" : (to as { instance: string }).instance}`];
-        return kind === "record_evidence" ? [`evidence ${(change as unknown as { evidence: { reason: string } }).evidence.reason}`] : [];
-      });
-      if (lines.length > 0) commits.push(lines.join(" + "));
-      return result;
-    });
-}
-
 test("each instance gets the lease of its place once it takes traffic, renews it, and alone writes there (I1)", async () => {
   harness = await Harness.start();
-  const serving = await serveWriting();
+  const serving = await serveWriting(harness);
   await harness.pass(60_000);
 
-  const rows = await workloads();
+  const rows = await workloadsOf(harness);
   expect(
     rows.map(({ ordinal, holder, writerEpoch, minAcceptedEpoch }) => [ordinal, holder?.instance, writerEpoch, minAcceptedEpoch]),
   ).toEqual(serving.toSorted((a, b) => a.ordinal - b.ordinal).map(({ id, ordinal }) => [ordinal, id, "0.1", "0.1"]));
@@ -86,24 +37,25 @@ test("each instance gets the lease of its place once it takes traffic, renews it
 
 test("a holder that is silent is suspected, then fenced, and only after its tombstone its successor is admitted (S10)", async () => {
   const commits: string[] = [];
-  harness = await Harness.start({ store: recorded(commits) });
-  const [victim, other] = await serveWriting();
+  harness = await Harness.start({ store: recordedIn(commits) });
+  const [victim, other] = await serveWriting(harness);
   const id = victim?.id ?? "";
   const before = commits.length;
 
   harness.writers.silent.add(id);
   const silentAt = harness.clock.now();
   await harness.until("it is suspect", async () => (await harness.instance(id)).trust === "suspect");
+  expect(harness.writers.writing().map(({ instance }) => instance), "it stopped itself before").toEqual([other?.id]);
   expect(harness.clock.now() - silentAt).toBeLessThanOrEqual(TTL_MS * 1.5);
   await harness.pass(100);
   expect(harness.gateways[0]?.routed(), "nothing new for it").toEqual([other?.id]);
   expect(harness.gateways[0]?.member(id)?.state).toBe("suspect");
 
   await harness.until("another writes in its place", async () => {
-    const [row] = (await workloads()).filter(({ ordinal }) => ordinal === victim?.ordinal);
+    const [row] = (await workloadsOf(harness)).filter(({ ordinal }) => ordinal === victim?.ordinal);
     return row !== undefined && row.holder !== null && row.holder.instance !== id && row.renewals > 0;
   });
-  const successor = (await workloads()).find(({ ordinal }) => ordinal === victim?.ordinal)?.holder?.instance ?? "";
+  const successor = (await workloadsOf(harness)).find(({ ordinal }) => ordinal === victim?.ordinal)?.holder?.instance ?? "";
   const tail = commits.slice(before);
   expect(history(tail, id, "lease", "evidence")).toEqual([
     `${id} suspect`,
@@ -121,7 +73,7 @@ test("a holder that is silent is suspected, then fenced, and only after its tomb
     `lease to ${successor}`,
   ]);
 
-  const [row] = (await workloads()).filter(({ ordinal }) => ordinal === victim?.ordinal);
+  const [row] = (await workloadsOf(harness)).filter(({ ordinal }) => ordinal === victim?.ordinal);
   expect(row).toMatchObject({ writerEpoch: "0.2", minAcceptedEpoch: "0.2" });
   // It comes back: nothing of it is accepted, and it hears so.
   harness.writers.silent.delete(id);
@@ -133,7 +85,7 @@ test("a holder that is silent is suspected, then fenced, and only after its tomb
       .toSorted(),
   ).toEqual([other?.id, successor].toSorted());
   await harness.until("it is gone", async () => (await harness.phase(id)) === "deleted");
-  expect((await workloads()).map(({ writerEpoch, minAcceptedEpoch }) => [writerEpoch, minAcceptedEpoch]).toSorted()).toEqual([
+  expect((await workloadsOf(harness)).map(({ writerEpoch, minAcceptedEpoch }) => [writerEpoch, minAcceptedEpoch]).toSorted()).toEqual([
     ["0.1", "0.1"],
     ["0.2", "0.2"],
   ]);
@@ -141,8 +93,8 @@ test("a holder that is silent is suspected, then fenced, and only after its tomb
 
 test("a process that takes the place of the holder's gets the next epoch; the former one's renewals are refused for ever", async () => {
   const commits: string[] = [];
-  harness = await Harness.start({ store: recorded(commits) });
-  const [victim] = await serveWriting(leasedPool(1));
+  harness = await Harness.start({ store: recordedIn(commits) });
+  const [victim] = await serveWriting(harness, leasedPool(1));
   const id = victim?.id ?? "";
   const former = harness.writers.of(id);
   if (!former) throw new Error("it has no lease");
@@ -150,15 +102,15 @@ test("a process that takes the place of the holder's gets the next epoch; the fo
 
   harness.crash(victim?.incarnation.host ?? null);
   await harness.until("its next process writes", async () => {
-    const [row] = await workloads();
+    const [row] = await workloadsOf(harness);
     return row?.holder !== undefined && row.holder !== null && row.holder.incarnation > 1 && row.renewals > 0;
   });
 
-  expect((await workloads())[0]).toMatchObject({ writerEpoch: "0.2", minAcceptedEpoch: "0.2", holder: { instance: id } });
+  expect((await workloadsOf(harness))[0]).toMatchObject({ writerEpoch: "0.2", minAcceptedEpoch: "0.2", holder: { instance: id } });
   const [fence] = commits.slice(before).filter((line) => line.includes("lease to"));
   expect(fence, "in the commit that says that its process is another").toBe(`${id} serving→preparing + lease to nobody`);
   for (const epoch of [null, "0.1" as Epoch, "0.2" as Epoch])
-    expect(await renew({ ...former.access, bootId: former.bootId, epoch }, former.access.token)).toMatchObject({
+    expect(await renew(harness, { ...former.access, bootId: former.bootId, epoch }, former.access.token)).toMatchObject({
       status: 410,
       body: { error: { code: "lease_fenced" } },
     });
@@ -166,8 +118,8 @@ test("a process that takes the place of the holder's gets the next epoch; the fo
 
 test("at a voluntary replacement the lease passes at the seal, not before: until then the predecessor writes", async () => {
   const commits: string[] = [];
-  harness = await Harness.start({ store: recorded(commits) });
-  const [victim] = await serveWriting(leasedPool(1));
+  harness = await Harness.start({ store: recordedIn(commits) });
+  const [victim] = await serveWriting(harness, leasedPool(1));
   const id = victim?.id ?? "";
   harness.gateways[0]?.hold(id, { sessions: 1 });
 
@@ -179,7 +131,7 @@ test("at a voluntary replacement the lease passes at the seal, not before: until
   expect(await harness.reasons()).toContain(`${successor?.id} waiting_for_writer`);
 
   harness.gateways[0]?.release(id);
-  await harness.until("its successor writes", () => writes(successor?.id ?? ""));
+  await harness.until("its successor writes", () => writes(harness, successor?.id ?? ""));
   expect(harness.writers.writing()).toEqual([{ instance: successor?.id, epoch: "0.2" }]);
   expect(commits.filter((line) => line.includes("lease to")).at(-1)).toBe(`${id} draining→sealed + lease to ${successor?.id}`);
   expect(await harness.evidence()).toMatchObject([{ reason: "node_drifted" }]);
@@ -187,15 +139,15 @@ test("at a voluntary replacement the lease passes at the seal, not before: until
 
 test("a writer whose node is lost is fenced before its replacement is admitted, though its process goes on (D13)", async () => {
   const commits: string[] = [];
-  harness = await Harness.start({ store: recorded(commits) });
-  const [victim] = await serveWriting(leasedPool(1));
+  harness = await Harness.start({ store: recordedIn(commits) });
+  const [victim] = await serveWriting(harness, leasedPool(1));
   const id = victim?.id ?? "";
   await harness.cluster.api.delete(
     { type: PODS, namespace: "default", name: victim?.incarnation.podName ?? "" },
     { gracePeriodSeconds: 0 },
   );
   await harness.until("another process writes", async () => {
-    const [row] = await workloads();
+    const [row] = await workloadsOf(harness);
     return row !== undefined && row.writerEpoch !== "0.1" && row.renewals > 0;
   });
   const order = commits.flatMap((line) => [
@@ -207,107 +159,29 @@ test("a writer whose node is lost is fenced before its replacement is admitted, 
   expect(commits.some((line) => line.startsWith(`${id} `))).toBe(true);
 });
 
-test("when most leases run late at once and nobody else sees anything, the brake holds suspicion and fences; it goes when they renew", async () => {
-  harness = await Harness.start();
-  const serving = await serveWriting(leasedPool(3));
-  for (const { id } of serving) harness.writers.silent.add(id);
-  await harness.until("the brake holds", async () => (await harness.reasons()).includes("lease_brake"));
-  await harness.pass(10 * TTL_MS);
-
-  expect(await harness.evidence()).toEqual([]);
-  expect((await workloads()).map(({ writerEpoch, holder }) => [writerEpoch, holder !== null])).toEqual(serving.map(() => ["0.1", true]));
-  expect(harness.writers.writing(), "they have stopped themselves").toEqual([]);
-
-  harness.writers.silent.clear();
-  await harness.until("all write again", () => harness.writers.writing().length === 3);
-  await harness.until("all are trusted", async () => (await harness.serving()).every(({ trust }) => trust === "ok"));
-  await harness.pass(1_000);
-  expect(harness.gateways[0]?.routed().toSorted()).toEqual(serving.map(({ id }) => id).toSorted());
-  expect(await harness.reasons()).not.toContain("lease_brake");
-});
-
-test("a second witness releases the brake: whom a gateway does not reach either is fenced", async () => {
-  harness = await Harness.start({ nodes: 6 });
-  const serving = await serveWriting(leasedPool(3, { disruption: { unreachableAfter: "1h" } }));
-  for (const { incarnation } of serving) harness.instances.unreachable.add(incarnation.host ?? "");
-  await harness.until(
-    "all are fenced for it",
-    async () => (await harness.evidence()).filter(({ reason }) => reason === "lease_expired").length === 3,
-  );
-  await harness.until("others write", () => harness.writers.writing().length === 3);
-  expect(harness.writers.writing().map(({ epoch }) => epoch)).toEqual(["0.2", "0.2", "0.2"]);
-});
-
-test("a controller that was away for longer than the TTL gives everybody a full TTL; who had stopped itself goes on under its epoch", async () => {
-  harness = await Harness.start();
-  const serving = await serveWriting();
-  await harness.restartController(10 * TTL_MS);
-  expect(harness.clock.monotonic()).toBeGreaterThan(10 * TTL_MS);
-
-  await harness.until("all write again", () => harness.writers.writing().length === 2);
-  await harness.pass(4 * TTL_MS);
-  expect(await harness.evidence()).toEqual([]);
-  expect((await harness.serving()).map(({ id, trust }) => [id, trust])).toEqual(serving.map(({ id }) => [id, "ok"]));
-  expect(harness.writers.writing().map(({ epoch }) => epoch)).toEqual(["0.1", "0.1"]);
-});
-
-test("who stays silent after the controller's return is suspected a full TTL later, and fenced after one more", async () => {
-  harness = await Harness.start();
-  const [victim] = await serveWriting(leasedPool(3));
-  harness.writers.silent.add(victim?.id ?? "");
-  await harness.restartController(10 * TTL_MS);
-  const backAt = harness.clock.now();
-
-  await harness.until("it is suspect", async () => (await harness.instance(victim?.id ?? "")).trust === "suspect");
-  expect(harness.clock.now() - backAt).toBeGreaterThan(TTL_MS - 300);
-  await harness.until("it is fenced", async () => (await harness.instance(victim?.id ?? "")).trust === "fenced");
-  expect(harness.clock.now() - backAt).toBeGreaterThan(2 * TTL_MS - 300);
-  expect(harness.clock.now() - backAt).toBeLessThan(3 * TTL_MS);
-});
-
-test("while the store cannot be written nobody renews and nobody is judged; afterwards all go on", async () => {
-  let isAway = false;
-  harness = await Harness.start({
-    store: (store) =>
-      intercept(store, ({ name }, go) =>
-        isAway && (name === "commit" || name === "renewLease") ? Promise.reject(storeUnavailable("the disk is full", undefined)) : go(),
-      ),
-  });
-  await serveWriting(leasedPool(1));
-  isAway = true;
-  await harness.until("it stops itself", () => harness.writers.writing().length === 0);
-  await harness.pass(10 * TTL_MS);
-  isAway = false;
-  await harness.until("it writes again", () => harness.writers.writing().length === 1);
-  await harness.pass(3 * TTL_MS);
-  expect(await harness.evidence()).toEqual([]);
-  expect(harness.writers.writing().map(({ epoch }) => epoch)).toEqual(["0.1"]);
-  expect((await harness.serving()).map(({ trust }) => trust)).toEqual(["ok"]);
-});
-
 test("a warm standby takes over from a writer that is lost: it is admitted after the tombstone, with the epoch of that place", async () => {
   const commits: string[] = [];
-  harness = await Harness.start({ store: recorded(commits) });
-  const [victim] = await serveWriting(leasedPool(1, { standby: 1 }));
+  harness = await Harness.start({ store: recordedIn(commits) });
+  const [victim] = await serveWriting(harness, leasedPool(1, { standby: 1 }));
   await harness.until("a standby is warm", async () => (await harness.records()).some(({ phase }) => phase === "standby"));
   const standby = (await harness.records()).find(({ phase }) => phase === "standby")?.id ?? "";
   const before = commits.length;
 
   harness.instances.unreachable.add(victim?.incarnation.host ?? "");
-  await harness.until("the standby writes", () => writes(standby));
+  await harness.until("the standby writes", () => writes(harness, standby));
 
   expect(history(commits.slice(before), `${victim?.id} fenced`, `${standby} standby`, "lease")).toEqual([
     `${victim?.id} fenced + lease to nobody`,
     `${standby} standby→admitted`,
     `lease to ${standby}`,
   ]);
-  expect((await workloads()).map(({ ordinal, writerEpoch }) => [ordinal, writerEpoch])).toEqual([[victim?.ordinal, "0.2"]]);
+  expect((await workloadsOf(harness)).map(({ ordinal, writerEpoch }) => [ordinal, writerEpoch])).toEqual([[victim?.ordinal, "0.2"]]);
 });
 
 test("at an announced interruption the lease passes when the old one has drained; nobody is fenced", async () => {
   const commits: string[] = [];
-  harness = await Harness.start({ store: recorded(commits) });
-  const [victim] = await serveWriting(leasedPool(1));
+  harness = await Harness.start({ store: recordedIn(commits) });
+  const [victim] = await serveWriting(harness, leasedPool(1));
   const id = victim?.id ?? "";
   await harness.warn(harness.machineOf(victim?.incarnation.nodeName ?? ""));
   await harness.until("another writes", () => harness.writers.writing().some(({ instance }) => instance !== id));
@@ -322,13 +196,13 @@ test("at an announced interruption the lease passes when the old one has drained
 
 test("a frozen pool still fences whom it lost, and lets nobody on in its place until it is thawed", async () => {
   harness = await Harness.start();
-  const [victim] = await serveWriting(leasedPool(1));
+  const [victim] = await serveWriting(harness, leasedPool(1));
   await harness.controlPlane.freeze("default/orders", { until: harness.clock.now() + 600_000, why: "audit", by: "me" });
   harness.instances.unreachable.add(victim?.incarnation.host ?? "");
-  await harness.until("it is fenced", async () => (await workloads())[0]?.holder === null);
+  await harness.until("it is fenced", async () => (await workloadsOf(harness))[0]?.holder === null);
   await harness.pass(60_000);
 
-  expect((await workloads())[0]).toMatchObject({ holder: null, writerEpoch: "0.1", minAcceptedEpoch: "0.2" });
+  expect((await workloadsOf(harness))[0]).toMatchObject({ holder: null, writerEpoch: "0.1", minAcceptedEpoch: "0.2" });
   expect((await harness.instance(victim?.id ?? "")).trust).toBe("fenced");
   expect(harness.gateways[0]?.member(victim?.id ?? "")?.state).toBe("fenced");
   expect((await harness.records()).length).toBe(1);
@@ -338,35 +212,21 @@ test("a frozen pool still fences whom it lost, and lets nobody on in its place u
   expect(harness.writers.writing()[0]?.epoch).toBe("0.2");
 });
 
-test("after an outage of the store that outlasts every check, nobody is taken for lost: they only lacked their leases", async () => {
-  let isAway = false;
-  harness = await Harness.start({
-    store: (store) => intercept(store, (_, go) => (isAway ? Promise.reject(storeUnavailable("the disk is gone", undefined)) : go())),
-  });
-  const serving = await serveWriting(leasedPool(3));
-  isAway = true;
-  await harness.pass(120_000);
-  expect(harness.writers.writing()).toEqual([]);
-  isAway = false;
-  await harness.until("all write again", () => harness.writers.writing().length === 3);
-  await harness.pass(60_000);
-  expect(await harness.evidence()).toEqual([]);
-  expect((await harness.serving()).map(({ id, trust }) => [id, trust]).toSorted()).toEqual(serving.map(({ id }) => [id, "ok"]).toSorted());
-});
-
 test("a pool that is deleted and made again goes on counting: no tombstone falls (I2)", async () => {
   harness = await Harness.start();
   const pool = leasedPool(1, { name: "orders" });
   const spec = { ...(pool.spec as object), deletion: "drain" };
-  await serveWriting({ ...pool, spec });
+  await serveWriting(harness, { ...pool, spec });
   const former = harness.writers.all.values().next().value;
   await harness.cluster.api.delete({ type: POOLS, namespace: "default", name: "orders" });
   await harness.until("it is forgotten", async () => (await harness.store.readPool("default/orders")) === undefined);
 
-  await serveWriting({ ...pool, spec });
-  expect((await workloads()).map(({ writerEpoch, minAcceptedEpoch }) => [writerEpoch, minAcceptedEpoch])).toEqual([["0.2", "0.2"]]);
+  await serveWriting(harness, { ...pool, spec });
+  expect((await workloadsOf(harness)).map(({ writerEpoch, minAcceptedEpoch }) => [writerEpoch, minAcceptedEpoch])).toEqual([
+    ["0.2", "0.2"],
+  ]);
   if (!former) throw new Error("there was no writer");
-  expect((await renew({ ...former.access, bootId: former.bootId, epoch: "0.1" as Epoch }, former.access.token)).status).toBe(410);
+  expect((await renew(harness, { ...former.access, bootId: former.bootId, epoch: "0.1" as Epoch }, former.access.token)).status).toBe(410);
 });
 
 test("an instance that knows nothing of leases serves on, writes nothing, and is never fenced for it; the pool says why", async () => {
@@ -389,24 +249,24 @@ test("an instance that knows nothing of leases serves on, writes nothing, and is
 
 test("a lease that is taken from the document stays with its holder until it goes, and is given to nobody else", async () => {
   harness = await Harness.start();
-  const [holder] = await serveWriting(leasedPool(1));
+  const [holder] = await serveWriting(harness, leasedPool(1));
   await harness.cluster.api.patch({ type: POOLS, namespace: "default", name: "orders" }, { spec: { state: { lease: null } } });
   await harness.pass(5_000);
   expect(harness.writers.writing()).toEqual([{ instance: holder?.id, epoch: "0.1" }]);
   await harness.drift(holder?.incarnation.nodeName ?? "");
   await harness.until("it is gone", async () => (await harness.phase(holder?.id ?? "")) === "deleted");
   expect((await harness.evidence()).map(({ reason }) => reason)).toEqual(["node_drifted"]);
-  expect(await workloads()).toMatchObject([{ holder: null, writerEpoch: "0.1", minAcceptedEpoch: "0.2" }]);
+  expect(await workloadsOf(harness)).toMatchObject([{ holder: null, writerEpoch: "0.1", minAcceptedEpoch: "0.2" }]);
 });
 
 test("only the process that a token was issued to renews with it; no token is in a log, in the journal or in an answer", async () => {
   harness = await Harness.start();
-  const [one, other] = await serveWriting();
+  const [one, other] = await serveWriting(harness);
   const [writer, stranger] = [harness.writers.of(one?.id ?? ""), harness.writers.of(other?.id ?? "")];
   if (!writer || !stranger) throw new Error("there are no writers");
   const own = { pool: writer.access.pool, instance: writer.access.instance, bootId: writer.bootId, epoch: "0.1" as Epoch };
 
-  expect(await renew(own, writer.access.token)).toEqual({
+  expect(await renew(harness, own, writer.access.token)).toEqual({
     status: 200,
     body: { pool: "default/orders", ordinal: one?.ordinal, writerEpoch: "0.1", ttlMs: TTL_MS },
   });
@@ -417,27 +277,13 @@ test("only the process that a token was issued to renews with it; no token is in
     [{ ...own, instance: stranger.access.instance }, writer.access.token],
     [{ ...own, pool: "default/other" }, writer.access.token],
   ] as const)
-    expect(await renew(body, token)).toMatchObject({ status: 401, body: { error: { code: "lease_token_invalid" } } });
-  expect(await renew({ ...own, epoch: "x" as Epoch }, writer.access.token)).toMatchObject({ status: 400 });
+    expect(await renew(harness, body, token)).toMatchObject({ status: 401, body: { error: { code: "lease_token_invalid" } } });
+  expect(await renew(harness, { ...own, epoch: "x" as Epoch }, writer.access.token)).toMatchObject({ status: 400 });
 
-  const answers = await Promise.all(Array.from({ length: 40 }, () => renew(own, writer.access.token)));
+  const answers = await Promise.all(Array.from({ length: 40 }, () => renew(harness, own, writer.access.token)));
   expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(10);
   expect(answers.find(({ status }) => status === 429)?.body).toMatchObject({ error: { code: "lease_too_often" } });
 
   const said = JSON.stringify([harness.log, await harness.steps(), await harness.controlPlane.explain(one?.id ?? ""), answers]);
   for (const { access } of [writer, stranger]) expect(said).not.toContain(access.token);
 });
-
-function renew(
-  { pool, instance, bootId, epoch }: { pool: string; instance: string; bootId: string; epoch: Epoch | null },
-  token: string | undefined,
-): Promise<{ readonly status: number; readonly body: unknown }> {
-  return harness.http
-    .inject({
-      method: "POST",
-      url: RENEW_PATH,
-      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-      payload: { pool, instance, bootId, epoch },
-    })
-    .then((answer) => ({ status: answer.statusCode, body: answer.json() }));
-}
