@@ -26,10 +26,17 @@ export function isServing(instance: InstanceSnapshot): boolean {
 
 /** A capable process that serves: what the floor and `desired` are compared with. A writer that does not renew its lease gets nothing new meanwhile. */
 export function servingOf(pool: PoolSnapshot): readonly InstanceSnapshot[] {
-  return pool.instances.filter(
+  const known = serving.get(pool);
+  if (known !== undefined) return known;
+  const found = pool.instances.filter(
     (instance) => isServing(instance) && !(instance.record.trust === "suspect" && instance.lease.state !== "none"),
   );
+  serving.set(pool, found);
+  return found;
 }
+
+/** A snapshot never changes; many sentences of a plan say how many of it serve. */
+const serving = new WeakMap<PoolSnapshot, readonly InstanceSnapshot[]>();
 
 export function isCondemned(instance: InstanceSnapshot): boolean {
   return instance.evidence.length > 0;
