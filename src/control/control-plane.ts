@@ -4,13 +4,13 @@ import type { Executor } from "../act/executor.ts";
 import type { Clock, Instant } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
-import { isNotFound, type KubeApi, type KubeObjectDraft } from "../kube/api.ts";
+import type { KubeApi } from "../kube/api.ts";
 import type { Informer } from "../kube/informer.ts";
-import { NODES, POOLS } from "../kube/resources.ts";
+import { NODES } from "../kube/resources.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import type { GatewayReport, RouteCounts } from "../model/membership.ts";
 import { isLeaving, type Phase } from "../model/phase.ts";
-import { type PoolDocument, poolKey, routeOf } from "../model/pool.ts";
+import { routeOf } from "../model/pool.ts";
 import type { Workload } from "../model/writer.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
@@ -19,7 +19,6 @@ import { nodeViews } from "../observe/node-views.ts";
 import type { World } from "../observe/world.ts";
 import type { InstanceSnapshot } from "../plan/snapshot.ts";
 import type {
-  ApplyResult,
   ControlPlane,
   CordonState,
   DrainCommand,
@@ -34,6 +33,7 @@ import type {
   WorkloadState,
 } from "../server/control-plane.ts";
 import type { Authority, Freeze, PoolRows, Store } from "../store/port.ts";
+import { applyPool } from "./apply-pool.ts";
 import type { Controller } from "./controller.ts";
 import type { Pass } from "./pass.ts";
 import type { GatewayRegistry } from "./gateways.ts";
@@ -88,7 +88,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     capacity: async () => ({ view: parts.capacity.view(), evacuation: parts.evacuation.overview(parts.clock.now()) }),
     plan: (pool) => plan(parts, pool),
     explain: (subject) => explain(parts, subject),
-    apply: (document, parsed, options) => apply(parts, document, parsed, options.dryRun),
+    apply: (document, parsed, options) => applyPool(parts, document, parsed, options.dryRun),
     drain: (command) => drain(parts, command),
     uncordon: (node, by) => uncordon(parts, node, by),
     freeze: (pool, freeze) => setFreeze(parts, pool, freeze),
@@ -296,42 +296,6 @@ async function explain(parts: ControlPlaneParts, subject: string): Promise<Expla
 
 async function findInstance(parts: ControlPlaneParts, id: string): Promise<InstanceState["record"] | undefined> {
   return (await fromPools(parts, { limit: 10_000 }, (pool) => parts.store.listInstances(pool, 10_000))).find((record) => record.id === id);
-}
-
-async function apply(
-  { kube, pools }: ControlPlaneParts,
-  document: KubeObjectDraft,
-  parsed: PoolDocument,
-  dryRun: boolean,
-): Promise<ApplyResult> {
-  const { namespace, name } = parsed.metadata;
-  const ref = { type: POOLS, namespace, name };
-  const pool = poolKey(namespace, name);
-  const rival = pools.list().find((each) => each.key !== pool && routeOf(each.document) === routeOf(parsed));
-  if (rival)
-    throw new RelevoError("route_taken", `the route ${routeOf(parsed)} is that of pool ${rival.key}`, {
-      class: "conflict",
-      field: "spec.traffic.route",
-      found: routeOf(parsed),
-      allowed: "a route that no other pool has",
-    });
-  const existing = await kube.get(ref).catch((error: unknown) => {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  });
-  if (!existing) {
-    if (!dryRun) await kube.create(POOLS, document, { namespace });
-    return { pool, result: "created" };
-  }
-  if (JSON.stringify(existing.spec) === JSON.stringify(document.spec)) return { pool, result: "unchanged" };
-  const { uid, resourceVersion } = existing.metadata;
-  if (!dryRun)
-    await kube.replace(ref, {
-      ...existing,
-      metadata: { ...existing.metadata, ...document.metadata, uid, resourceVersion },
-      spec: document.spec,
-    });
-  return { pool, result: "configured" };
 }
 
 /** An operator's word is evidence like any other: recorded once, and acted upon to the end. */
