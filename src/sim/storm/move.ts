@@ -160,15 +160,11 @@ export class Move {
     const workload = this.#workload;
     this.#after(TIMES.commitAndPush, () => {
       if (!workload.isHomeAlive) return this.#takeOver();
-      const pausedAt = clock.now();
       const drainMs = traffic.pause(workload.route);
-      const restMs = this.#restMs();
       const wayMs = Math.abs(this.#place.site.spec.latency - workload.route.latencyMs) + 1;
       const sealMs = this.#draw(TIMES.report) + this.#draw(TIMES.commitAndPush);
-      clock.after(drainMs + sealMs + restMs + wayMs + this.#draw(TIMES.call) + this.#draw(TIMES.commitAndPush), () => {
-        if (workload.isHomeAlive) workload.commit(pausedAt);
-        this.#serve();
-      });
+      const openMs = wayMs + this.#draw(TIMES.call) + this.#draw(TIMES.commitAndPush);
+      clock.after(drainMs + sealMs, () => this.#copy(() => clock.after(openMs, () => this.#serve())));
     });
   }
 

@@ -4,7 +4,8 @@ import type { EvacuationPolicy } from "../../plan/evacuation/policy.ts";
 import { planEvacuation } from "../../plan/evacuation/schedule.ts";
 import { runStorm } from "./approaches.ts";
 import { herd } from "./policies.ts";
-import { aFleet, onDemand, standby } from "./testing/fleets.ts";
+import { fleetSchema } from "./fleet.ts";
+import { aFleet, onDemand, standby, written } from "./testing/fleets.ts";
 
 const CLASSES = [
   { name: "quotes", priority: "critical", count: 10 },
@@ -98,6 +99,56 @@ describe("a storm", () => {
     expect(violations).toEqual([]);
     expect(staleResults).toBeGreaterThan(0);
   });
+
+  test("of standby at 20, 80 and 140 ms the nearest is taken first, the one beyond the limit only when nothing nearer is left, and it is counted (S5)", async () => {
+    const at = (name: string, latency: string): object => ({
+      name,
+      provider: "aws",
+      latency,
+      bandwidth: "12.5G",
+      lands: { perSecond: 20 },
+      configured: { perSecond: 20, burst: 20 },
+    });
+    const fleet = fleetSchema.parse({
+      ...written(),
+      sites: [at("home", "2ms"), at("near", "20ms"), at("mid", "80ms"), at("far", "140ms")],
+      supplies: ["near", "mid", "far"].map((site) => ({ ...standby("quotes", 4), site })),
+    });
+    const { log, breaches, figures, violations } = await runStorm(fleet, 1, "relevo");
+    expect(violations).toEqual([]);
+    const sites = ["near", "mid", "far"].map((site) => starts(log).filter((line) => line.includes(` goes to ${site}/`)).length);
+    expect(sites).toEqual([4, 4, 2]);
+    expect(breaches).toBe(2);
+    expect(figures).toMatchObject({ evacuated: 10, lost: 0 });
+    expect(figures.over50Ms).toBeGreaterThan(0);
+  });
+
+  test("5,000 notices on a standby of 800: never one place too many, critical first (I12, I13)", async () => {
+    const classes = [
+      { name: "quotes", priority: "critical", count: 600 },
+      { name: "risk", priority: "standard", count: 1_400 },
+      { name: "backtests", priority: "batch", count: 3_000 },
+    ];
+    const supplies = [standby("quotes", 300), standby("risk", 300), standby("backtests", 200)];
+    const fleet = aFleet({
+      classes,
+      supplies,
+      lands: 100,
+      burst: 50,
+      bandwidth: "500G",
+      lead: "40s",
+      measureFor: "45s",
+      requestsPerSecond: 2,
+      waves: [{ at: "0s", over: "0s", share: 1 }],
+    });
+    const { figures, violations } = await runStorm(fleet, 1, "relevo");
+    expect(violations).toEqual([]);
+    expect(figures.evacuated).toBe(800);
+    expect(figures.bound).toBe(800);
+    // Some of lower classes were noticed up to a second earlier.
+    expect(figures.byClass.critical?.evacuated).toBeGreaterThan(500);
+    expect(figures.byClass.batch?.evacuated).toBeLessThan(150);
+  }, 60_000);
 
   test("an unpaced herd overruns the site: fewer are saved than by the schedule (S12)", async () => {
     const fleet = aFleet({

@@ -10,12 +10,26 @@ interface FleetOptions {
   readonly burst?: number;
   readonly lead?: string;
   readonly gatewayQueue?: number;
+  readonly bandwidth?: string;
+  readonly requestsPerSecond?: number;
+  readonly measureFor?: string;
 }
 
 export function aFleet(options: FleetOptions = {}): Fleet {
-  const { classes = [{ name: "quotes", priority: "critical", count: 10 }], lands = 5, burst = 5, lead = "120s" } = options;
-  return fleetSchema.parse({
-    sites: [site("home", "2ms", 1, 1, lead), site("away", "12ms", lands, burst, "120s")],
+  return fleetSchema.parse(written(options));
+}
+
+/** As a file would have it. */
+export function written(options: FleetOptions = {}): object {
+  const {
+    classes = [{ name: "quotes", priority: "critical", count: 10 }],
+    lands = 5,
+    burst = 5,
+    lead = "120s",
+    bandwidth = "12.5G",
+  } = options;
+  return {
+    sites: [site("home", "2ms", 1, 1, lead, bandwidth), site("away", "12ms", lands, burst, "120s", bandwidth)],
     supplies: options.supplies ?? classes.map(({ name, count }) => standby(name, count)),
     classes: classes.map(({ name, priority, count }) => ({
       name,
@@ -25,12 +39,12 @@ export function aFleet(options: FleetOptions = {}): Fleet {
       state: { size: "50G", changes: "20M", bandwidth: "1.25G" },
       boot: "3s",
       warmUp: "4s",
-      requests: { perSecond: 50, inFlight: "4ms" },
+      requests: { perSecond: options.requestsPerSecond ?? 50, inFlight: "4ms" },
     })),
     notices: { waves: options.waves ?? [{ at: "0s", over: "2s", share: 1 }], ...options.notices },
     gatewayQueue: options.gatewayQueue ?? 10_000,
-    measureFor: "4m",
-  });
+    measureFor: options.measureFor ?? "4m",
+  };
 }
 
 export function standby(of: string, count: number, more: object = {}): object {
@@ -41,13 +55,13 @@ export function onDemand(count: number, more: object = {}): object {
   return { site: "away", zone: "y", type: "big", kind: "on_demand", count, ...more };
 }
 
-function site(name: string, latency: string, lands: number, burst: number, noticeLead: string): object {
+function site(name: string, latency: string, lands: number, burst: number, noticeLead: string, bandwidth: string): object {
   return {
     name,
     provider: "aws",
     latency,
     noticeLead,
-    bandwidth: "12.5G",
+    bandwidth,
     lands: { perSecond: lands },
     configured: { perSecond: lands, burst },
   };
