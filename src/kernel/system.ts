@@ -44,6 +44,11 @@ export const systemClock: Clock = {
   },
 };
 
+/** 256 bits that nobody guesses, as 43 letters, digits, dashes and underscores. */
+export function newSecret(): string {
+  return randomBytes(32).toString("base64url");
+}
+
 export const systemRandom: Random = {
   next: () => randomInt(0, 2 ** 32) / 2 ** 32,
 };

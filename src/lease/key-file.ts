@@ -1,7 +1,7 @@
 /** The key of the lease tokens: made once, readable by its owner alone, the same after each restart, or no instance could renew any more. */
-import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { RelevoError } from "../kernel/errors.ts";
+import { newSecret } from "../kernel/system.ts";
 
 const LEAST_CHARACTERS = 32;
 const OTHERS = 0o077;
@@ -21,7 +21,7 @@ export function leaseKeyIn(path: string): string {
 
 /** On a full disk there is no key rather than half of one. */
 function make(path: string): void {
-  writeFileSync(`${path}.new`, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600 });
+  writeFileSync(`${path}.new`, `${newSecret()}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
 }
 

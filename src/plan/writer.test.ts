@@ -184,10 +184,10 @@ describe("who does not renew", () => {
     const braked = { leaseBrake: { late: 2, total: 3 } };
     for (const lease of [LATE, EXPIRED]) expect(plan(leased([holder({ lease })], undefined, braked)).decisions).toEqual([]);
     expect(holds(leased([holder({ lease: LATE })], undefined, braked), "")).toContain("lease_brake");
-    expect(plan(poolOf({}, [serving()], braked)).holds.map(({ reason: { code } }) => code), "of a pool without leases it is no concern").toEqual([
-      "serving",
-      "nothing_to_do",
-    ]);
+    expect(
+      plan(poolOf({}, [serving()], braked)).holds.map(({ reason: { code } }) => code),
+      "of a pool without leases it is no concern",
+    ).toEqual(["serving", "nothing_to_do"]);
     // What the API server says is another witness.
     expect(plan(leased([holder({ lease: EXPIRED, lost: "node_lost" })], undefined, braked)).decisions).toMatchObject([
       { kind: "record_evidence", evidence: { reason: "node_lost" } },

@@ -45,7 +45,10 @@ test("a holder that is silent is suspected, then fenced, and only after its tomb
   harness.writers.silent.add(id);
   const silentAt = harness.clock.now();
   await harness.until("it is suspect", async () => (await harness.instance(id)).trust === "suspect");
-  expect(harness.writers.writing().map(({ instance }) => instance), "it stopped itself before").toEqual([other?.id]);
+  expect(
+    harness.writers.writing().map(({ instance }) => instance),
+    "it stopped itself before",
+  ).toEqual([other?.id]);
   expect(harness.clock.now() - silentAt).toBeLessThanOrEqual(TTL_MS * 1.5);
   await harness.pass(100);
   expect(harness.gateways[0]?.routed(), "nothing new for it").toEqual([other?.id]);
