@@ -74,6 +74,14 @@ describe("this process", () => {
     expect(witnesses.judge(sound, "orders", [])).toBeNull();
   });
 
+  test("is done with a place that a recovered store does not know: a backup from before its first writer", () => {
+    const witnesses = new Witnesses();
+    witnesses.judge(rowsOf({ workloads: [workload(epoch(0, 4))] }), null, []);
+    expect(witnesses.judge(rowsOf(), null, [])).toMatchObject({ what: "writer epoch", seen: "0.4", stored: null });
+    expect(witnesses.judge(rowsOf({ authorityEpoch: epoch(1, 4), generation: epoch(1, 8) }), null, [])).toBeNull();
+    expect(witnesses.judge(rowsOf({ authorityEpoch: epoch(1, 4), generation: epoch(1, 8) }), null, [])).toBeNull();
+  });
+
   test("keeps pools apart, and remembers nothing of one that was forgotten", () => {
     const witnesses = new Witnesses();
     witnesses.judge(rowsOf(), "orders", []);

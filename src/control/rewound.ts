@@ -97,6 +97,8 @@ export class Witnesses {
       return { witness, what: "generation", seen: memory.generation, stored: generation };
     for (const [ordinal, seen] of memory.minAccepted) {
       const stored = workloads.find((each) => each.ordinal === ordinal)?.minAcceptedEpoch ?? null;
+      // A backup from before the place had its first writer: under a later era its next one has a later epoch.
+      if (stored === null && epochParts(authorityEpoch).era > epochParts(seen).era) continue;
       if (stored === null || compareEpochs(seen, stored) > 0) return { witness, what: "writer epoch", seen, stored };
     }
     return null;
@@ -106,6 +108,7 @@ export class Witnesses {
     const memory = this.#memory.get(pool) ?? { authorityEpoch, generation, minAccepted: new Map<number, Epoch>() };
     memory.authorityEpoch = authorityEpoch;
     memory.generation = generation;
+    memory.minAccepted.clear();
     for (const { ordinal, minAcceptedEpoch } of workloads) memory.minAccepted.set(ordinal, minAcceptedEpoch);
     this.#memory.set(pool, memory);
   }

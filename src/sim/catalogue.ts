@@ -42,6 +42,7 @@ export const FAULT_MEANING: Readonly<Record<FaultKind, string>> = {
   api_timeouts: "calls of the API server are not answered; half of them had their effect",
   watch_gap: "nothing watched is heard for a while; then it goes on, or is too old (410)",
   store_busy: "each call of the store takes long, and some are refused",
+  store_rewound: "an old backup of the store is restored; an operator recovers it some time later",
   store_lost_replies: "a commit happens and its caller hears that it failed",
   prober_cut: "the controller reaches no instance, everybody else does: all checks fail at once",
   controller_pause: "the controller stands still, as after SIGSTOP",

@@ -191,7 +191,9 @@ export class Controllers {
   stepBack(): void {
     const newest = this.#running;
     const [first] = this.#others;
-    if (newest === undefined || first === undefined) return;
+    if (first === undefined) return;
+    // It died meanwhile and is about to begin again: then the other one ends.
+    if (newest === undefined) return first.process.kill();
     this.#others.delete(first);
     this.#others.add(newest);
     this.#running = first;

@@ -22,6 +22,8 @@ export type SimEvent =
       readonly now: Instant;
     }
   | { readonly type: "rows_read"; readonly process: string; readonly rows: PoolRows }
+  /** An old backup was restored: this is all that the store knows. */
+  | { readonly type: "store_rewound"; readonly pools: readonly PoolRows[] }
   /** A pass of a pool: what was seen, and what was planned from it. */
   | { readonly type: "planned"; readonly process: string; readonly snapshot: PoolSnapshot; readonly plan: Plan; readonly at: Instant }
   /** The schedule of an evacuation over all pools. */
@@ -37,6 +39,8 @@ export type SimEvent =
     }
   | { readonly type: "api_list"; readonly process: string; readonly of: ResourceType; readonly options: ListOptions }
   | { readonly type: "api_trouble"; readonly process: string; readonly of: ResourceType }
+  /** A write that was refused as one upon old state: its method and object. */
+  | { readonly type: "api_conflict"; readonly process: string; readonly what: string }
   | { readonly type: "watch_line"; readonly process: string; readonly of: ResourceType; readonly line: WatchEvent }
   | { readonly type: "listed"; readonly process: string; readonly of: ResourceType; readonly items: readonly KubeObject[] }
   /** An instance did what a step asked for; a repetition that it only answered is none. */

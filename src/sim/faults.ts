@@ -56,6 +56,8 @@ export type Fault =
   /** Nothing watched is heard for a while; afterwards it goes on, or all is too old (410). */
   | { readonly kind: "watch_gap"; readonly forMs: number; readonly isTooOld: boolean }
   | { readonly kind: "store_busy"; readonly upToMs: number; readonly forMs: number }
+  /** A backup of `byMs` ago is restored; an operator recovers it `recoverAfterMs` later. */
+  | { readonly kind: "store_rewound"; readonly byMs: number; readonly recoverAfterMs: number }
   | { readonly kind: "store_lost_replies"; readonly share: number; readonly forMs: number }
   /** The controller reaches no instance; everybody else does. */
   | { readonly kind: "prober_cut"; readonly forMs: number }
@@ -163,6 +165,11 @@ const MAKERS: { readonly [K in FaultKind]: (random: Random) => Extract<Fault, { 
   api_timeouts: (random) => ({ kind: "api_timeouts", share: share(random) / 2, forMs: between(random, 500, 20_000) }),
   watch_gap: (random) => ({ kind: "watch_gap", forMs: between(random, 500, 20_000), isTooOld: chance(random, 0.5) }),
   store_busy: (random) => ({ kind: "store_busy", upToMs: between(random, 20, 3_000), forMs: between(random, 500, 15_000) }),
+  store_rewound: (random) => ({
+    kind: "store_rewound",
+    byMs: between(random, 1_000, 40_000),
+    recoverAfterMs: between(random, 1_000, 20_000),
+  }),
   store_lost_replies: (random) => ({ kind: "store_lost_replies", share: share(random), forMs: between(random, 500, 10_000) }),
   prober_cut: (random) => ({ kind: "prober_cut", forMs: between(random, 2_000, 30_000) }),
   controller_pause: (random) => ({ kind: "controller_pause", forMs: between(random, 200, 40_000) }),

@@ -1,7 +1,7 @@
 /** What the commits say that the instances are: kept from the changes alone, so that checkers need no query. */
 import type { Epoch } from "../kernel/epoch.ts";
 import { isLeaving, type Loss, type Phase } from "../model/phase.ts";
-import type { Change } from "../store/port.ts";
+import type { Change, PoolRows } from "../store/port.ts";
 
 export interface MirroredInstance {
   readonly id: string;
@@ -35,6 +35,18 @@ export class Mirror {
 
   staying(of?: string): readonly MirroredInstance[] {
     return this.living(of).filter(({ phase }) => !isLeaving(phase));
+  }
+
+  /** The store is what it was once: what was committed since is not known to it any more. */
+  rewind(pools: readonly PoolRows[]): void {
+    this.instances.clear();
+    this.epochs.clear();
+    for (const { pool, authorityEpoch, instances, evidence } of pools) {
+      this.epochs.set(pool, authorityEpoch);
+      for (const { id, ordinal, replaces, phase, incarnation, drainLoss } of instances)
+        this.instances.set(id, { id, pool, ordinal, replaces, phase, incarnation: incarnation.number, drainLoss, evidence: new Map() });
+      for (const { instance, loss, reason } of evidence) this.instances.get(instance)?.evidence.set(loss, reason);
+    }
   }
 
   apply(pool: string, change: Change): void {

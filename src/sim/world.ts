@@ -22,6 +22,7 @@ import { Instances } from "./instances.ts";
 import { Mirror } from "./mirror.ts";
 import { noTroubles, type Troubles } from "./ports.ts";
 import { SimulatedProcess } from "./process.ts";
+import { RewindableStore } from "./rewindable.ts";
 import { drawScenario, type Scenario, type ScenarioPool } from "./scenario.ts";
 import { seededIds, seededRandom } from "./seeded.ts";
 import { Writers } from "./writers.ts";
@@ -45,6 +46,7 @@ export class World {
   readonly cluster: SimulatedCluster;
   readonly runtime: SimulatedRuntime;
   readonly store: Store;
+  readonly #rewindable: RewindableStore;
   readonly instances: Instances;
   readonly controllers: Controllers;
   /** One per pool. */
@@ -124,7 +126,8 @@ export class World {
     this.instances = instances;
     this.runtime = runtime;
     this.cluster = cluster;
-    this.store = store;
+    this.#rewindable = new RewindableStore(store, clock);
+    this.store = this.#rewindable.store;
     this.faultCounts = new Map();
     const took = (kind: string): void => void this.faultCounts.set(kind, (this.faultCounts.get(kind) ?? 0) + 1);
     this.troubles = noTroubles(took);
@@ -140,7 +143,7 @@ export class World {
       clock,
       api: tamper?.kube?.(cluster.api) ?? cluster.api,
       find: (ref) => cluster.store.find(ref),
-      store: tamper?.store?.(store) ?? store,
+      store: tamper?.store?.(this.store) ?? this.store,
       driver: instances,
       troubles: this.troubles,
       log,
@@ -183,6 +186,19 @@ export class World {
     const refusal = this.refusals.get(zone);
     if (refusal !== undefined) this.troubles.took("capacity_exhausted");
     return refusal;
+  }
+
+  /** An old backup is restored under everybody who runs; false when nothing is lost by it. */
+  async rewindStore(byMs: number): Promise<boolean> {
+    if (!(await this.#rewindable.rewind(byMs))) return false;
+    const pools: PoolRows[] = [];
+    for (const { key } of this.scenario.pools) {
+      const rows = await this.rows(key);
+      if (rows !== undefined) pools.push(rows);
+    }
+    this.mirror.rewind(pools);
+    this.observe({ type: "store_rewound", pools });
+    return true;
   }
 
   /** Everything up, and the pools applied. */

@@ -1,5 +1,7 @@
 /** What goes wrong between the controller and the API server, the store, and the instances. */
+import { RelevoError } from "../../kernel/errors.ts";
 import type { Troubles } from "../ports.ts";
+import type { World } from "../world.ts";
 import type { Handlers, Injection } from "./injection.ts";
 
 type WireFault =
@@ -12,12 +14,15 @@ type WireFault =
   | "store_failing"
   | "store_busy"
   | "store_lost_replies"
+  | "store_rewound"
   | "watch_break"
   | "watch_gap"
   | "watch_lag";
 
 /** At least as many as a controller has. */
 const WATCHES = 8;
+const RECOVER_AGAIN_MS = 2_000;
+const RECOVER_TRIES = 150;
 
 export const WIRE_FAULTS: Handlers<WireFault> = {
   api_errors: ({ share, forMs }, injection) => trouble(injection, "apiErrors", share, forMs),
@@ -29,6 +34,14 @@ export const WIRE_FAULTS: Handlers<WireFault> = {
   store_lost_replies: ({ share, forMs }, injection) => trouble(injection, "storeLostReplies", share, forMs),
   store_busy: ({ upToMs, forMs }, injection) => trouble(injection, "storeBusyMs", upToMs, forMs),
   watch_lag: ({ lagMs, forMs }, injection) => trouble(injection, "watchLagMs", lagMs, forMs),
+
+  async store_rewound({ byMs, recoverAfterMs }, injection) {
+    const { world } = injection;
+    if (!(await world.rewindStore(byMs))) return false;
+    world.log.add(`the store is what it was ${byMs} ms ago`);
+    injection.until(recoverAfterMs, () => recover(world, RECOVER_TRIES));
+    return true;
+  },
 
   prober_cut({ forMs }, injection) {
     const { troubles } = injection.world;
@@ -53,6 +66,19 @@ export const WIRE_FAULTS: Handlers<WireFault> = {
     return controllers.isUp;
   },
 };
+
+/** The operator tries until somebody has noticed; when nothing was lost that anybody had seen, nobody does. */
+function recover(world: World, tries: number): void {
+  world.controllers
+    .call((controlPlane) => controlPlane.recoverStore({ why: "an old backup was restored", by: "an operator", force: false }))
+    .then(
+      () => world.log.add("the store is recovered"),
+      (error: unknown) => {
+        if (!(error instanceof RelevoError)) world.observe({ type: "unhandled", error: String(error) });
+        if (tries > 1) world.clock.after(RECOVER_AGAIN_MS, () => recover(world, tries - 1));
+      },
+    );
+}
 
 type Share =
   | "apiErrors"

@@ -15,3 +15,16 @@ export interface Checker {
   readonly watches: readonly SimEvent["type"][];
   on(event: SimEvent, context: Context): void;
 }
+
+/** What it knows is of the store: it begins anew when an old backup of that is restored. */
+export function ofTheStore(make: () => Checker): Checker {
+  let inner = make();
+  return {
+    ...inner,
+    watches: [...inner.watches, "store_rewound"],
+    on(event, context) {
+      if (event.type === "store_rewound") inner = make();
+      else inner.on(event, context);
+    },
+  };
+}

@@ -25,6 +25,8 @@ export function doneStepsHaveTheirEffect(): Checker {
       if (event.type !== "committed") return;
       for (const change of event.changes) {
         if (change.kind === "record_step") recorded.set(change.step.id, change.step);
+        if (change.kind === "end_step" && change.outcome === "name_taken" && effects.has(baseOf(change.step)))
+          context.violate(`${change.step} ended ${change.outcome}, and what took its name is its own`);
         if (change.kind !== "end_step" || change.state !== "done") continue;
         const step = recorded.get(change.step);
         if (step === undefined || !speaksTheProtocol(step)) continue;

@@ -1,7 +1,7 @@
 /** All checkers of a run. I15, I16 are judged at its end: after the faults stop the pool must converge (`run-seed.ts`). */
 import { onlyTheCurrentEpochCommits } from "./authority.ts";
 import { candidateFailuresAreBounded, inventoriesAreFew, sizeIsBounded } from "./bounds.ts";
-import type { Checker } from "./checker.ts";
+import { type Checker, ofTheStore } from "./checker.ts";
 import { cordonIsProven, foreignCordonsStay, onlyOwnObjectsAreTouched } from "./cluster-writes.ts";
 import { confirmedSealIsEmpty, lostProcessesAreNotDrained, noObligationIsLostByADelete, voluntaryDrainHasASpare } from "./drains.ts";
 import { deletedIsAbsent, doneStepsHaveTheirEffect, protectionIsProven } from "./effects.ts";
@@ -9,7 +9,7 @@ import { evidenceIsImmutable } from "./evidence.ts";
 import { nothingUnexpectedIsThrown } from "./faults.ts";
 import { flagOffMeansNoMutation } from "./flag.ts";
 import { lossesAreCounted } from "./losses.ts";
-import { candidatesPause, retriesPause } from "./pauses.ts";
+import { candidatesPause, conflictsPause, retriesPause } from "./pauses.ts";
 import {
   admissionsKeepToTheBucket,
   classesAreNotInverted,
@@ -34,31 +34,32 @@ export function allCheckers(): readonly Checker[] {
     whoIsLeftAloneHasAReason(),
     flagOffPlansNothing(),
     lostProcessesAreNotDrained(),
-    evidenceIsImmutable(),
+    ofTheStore(evidenceIsImmutable),
     onlyTheCurrentEpochCommits(),
     voluntaryDrainHasASpare(),
     confirmedSealIsEmpty(),
-    noObligationIsLostByADelete(),
+    ofTheStore(noObligationIsLostByADelete),
     cordonIsProven(),
     foreignCordonsStay(),
     onlyOwnObjectsAreTouched(),
     trafficFollowsAPassedCheck(),
     countsAddUp(),
-    candidateFailuresAreBounded(),
+    ofTheStore(candidateFailuresAreBounded),
     inventoriesAreFew(),
     sizeIsBounded(),
     flagOffMeansNoMutation(),
-    replayedStepsActOnce(),
+    ofTheStore(replayedStepsActOnce),
     stepsAreRecordedFirst(),
     doneStepsHaveTheirEffect(),
     deletedIsAbsent(),
     protectionIsProven(),
     lossesAreCounted(),
-    retriesPause(),
-    candidatesPause(),
+    ofTheStore(retriesPause),
+    ofTheStore(candidatesPause),
+    conflictsPause(),
     disruptionsAreFew(),
     frozenMeansNoDecision(),
-    drainsBearTheGravestLoss(),
+    ofTheStore(drainsBearTheGravestLoss),
     nothingUnexpectedIsThrown(),
   ];
 }

@@ -25,6 +25,8 @@ export function lossesAreCounted(): Checker {
         }
         if (change.to !== "sealed") continue;
         const { seal, drainLoss } = change.set ?? {};
+        if (seal === "confirmed" && known?.evidence.has("forced"))
+          violate(`${change.instance} lost its process and is sealed as drained (D13)`);
         if (counted === undefined || counted.seal !== seal) violate(`${change.instance} is sealed ${seal} and counted ${counted?.seal}`);
         const loss = drainLoss ?? known?.drainLoss;
         // A door that is shut was told its class when that was decided.

@@ -24,6 +24,29 @@ export function retriesPause(): Checker {
   };
 }
 
+/** A step answers five conflicts at once and then pauses, from a quarter of a second on: some forty in this time, for the few steps that write one object. */
+const CONFLICTS_MAX = 250;
+const CONFLICTS_WITHIN_MS = 5_000;
+
+/** Watches: writes that are refused as conflicts. */
+export function conflictsPause(): Checker {
+  const conflicts = new Map<string, number[]>();
+  return {
+    id: "D14/conflict",
+    rule: "conflicts that do not end are met with pauses",
+    watches: ["api_conflict"],
+    on(event, { truth, violate }) {
+      if (event.type !== "api_conflict") return;
+      const key = `${event.process} ${event.what}`;
+      const times = conflicts.get(key) ?? [];
+      conflicts.set(key, times);
+      times.push(truth.now());
+      while ((times[0] ?? 0) <= truth.now() - CONFLICTS_WITHIN_MS) times.shift();
+      if (times.length === CONFLICTS_MAX) violate(`${key} is tried ${times.length} times within ${CONFLICTS_WITHIN_MS} ms`);
+    },
+  };
+}
+
 /** As the planner pauses after a first failure; less by the time between a decision and its commit. */
 const FIRST_PAUSE_MS = 900;
 

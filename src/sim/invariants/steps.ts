@@ -32,8 +32,10 @@ export function stepsAreRecordedFirst(): Checker {
   return {
     id: "D5/journal",
     rule: "a step is recorded before its effect and leaves unknown once",
-    watches: ["committed", "api_write", "instance_performed"],
+    watches: ["committed", "api_write", "instance_performed", "store_rewound"],
     on(event, { violate }) {
+      // What was ended in the time that is lost is open again; what was recorded then goes on.
+      if (event.type === "store_rewound") ended.clear();
       if (event.type === "committed") {
         for (const change of event.changes) {
           if (change.kind === "record_step") open.add(change.step.id);

@@ -34,8 +34,9 @@ export function tombstonesStay(): Checker {
   return {
     id: "I2",
     rule: "a tombstoned epoch never regains acceptance",
-    watches: ["rows_read", "answer_landed", "answer_refused"],
+    watches: ["rows_read", "answer_landed", "answer_refused", "store_rewound"],
     on(event, { violate }) {
+      if (event.type === "store_rewound") rows.clear();
       if (event.type === "answer_landed" || event.type === "answer_refused") {
         const key = `${event.replica} ${event.route} ${event.ordinal}`;
         const known = refused.get(key);
