@@ -215,6 +215,29 @@ describe("when a workload's tombstone rises under an answer that has begun", () 
   });
 });
 
+test("what an answer said that was lost before it was whole is not held against the next one", async () => {
+  let lose = (): void => undefined;
+  const one = await startInstance("orders-1", (_, response) => {
+    response.writeHead(200, { [WRITER_EPOCH_HEADER]: "1.5", "content-length": "10" });
+    response.flushHeaders();
+    lose = () => void response.socket?.resetAndDestroy();
+  });
+  const two = await startWriter("orders-2", () => null);
+  const { gateway, apply, counts } = await startRoute(one.member({ writer: writer(5) }));
+  const answer = askH2(gateway.url, { ":path": "/stream" });
+  await until("the first answers", () => one.seen.length === 1);
+  apply([one.member({ writer: writer(5) }), two.instance.member({ writer: writer(5) })]);
+  await untilReady(gateway);
+  lose();
+  await until("the second streams", () => answer.text() === "begin ");
+
+  apply([one.member({ writer: writer(5) }), two.instance.member({ writer: writer(6) })]);
+  two.held[0]?.();
+
+  expect((await answer.ended).body).toBe("begin end");
+  expect(counts()).toMatchObject({ accepted: 1, completed: 1, cut: 0, retried: 1 });
+});
+
 test("a WebSocket that is opened under an older epoch is rejected", async () => {
   const one = await startInstance("orders-1", (_, response) => response.end());
   const sockets = new WebSocketServer({ server: one.server });

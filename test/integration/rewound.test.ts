@@ -5,7 +5,7 @@ import { DEPLOYMENTS } from "../../src/kube/resources.ts";
 import { LABELS } from "../../src/model/marks.ts";
 import { storeView } from "../../src/server/views.ts";
 import { Harness, ordersPool } from "./harness.ts";
-import { isWrite, lineOf } from "./observed-kube.ts";
+import { isWrite, lineOf, serverAway } from "./observed-kube.ts";
 import { Rewindable } from "./rewindable.ts";
 
 let harness: Harness;
@@ -90,6 +90,25 @@ test.each([
   const explained = await harness.http.inject({ url: "/v1/explain?subject=default/orders" });
   expect(explained.json()).toMatchObject({ reasons: [{ code: "store_rewound" }] });
   expect(compareEpochs((await harness.pool()).generation, generation)).toBeLessThan(0);
+});
+
+test("a controller that has just begun goes on with no step of the backup before the gateways have spoken", async () => {
+  const rewindable = new Rewindable();
+  harness = await Harness.start({ store: (store) => rewindable.over(store) });
+  const [victim] = await harness.serve();
+  harness.kube.failing = ({ verb, kind }) => (verb === "create" && kind === "Deployment" ? serverAway() : undefined);
+  await harness.drift(victim?.incarnation.nodeName ?? "");
+  const rows = async () => await harness.store.readPool("default/orders");
+  await harness.until("a create is open", async () => (await rows())?.openSteps.some(({ kind }) => kind === "create_instance/1") === true);
+  const backup = rewindable.backUp();
+  const then = await rows();
+  harness.kube.failing = () => undefined;
+  await harness.until("it was replaced", async () => (await harness.phase(victim?.id ?? "")) === "deleted");
+
+  await harness.restartController(0, () => rewindable.rewindTo(backup));
+  await harness.until("it is held", isHeld);
+
+  expect(await rows()).toEqual({ ...then, authorityEpoch: expect.anything(), owner: expect.anything() });
 });
 
 test("is gone on with above all that was seen: what it knows and is gone is replaced, what it does not know is deleted once no gateway sends there", async () => {
