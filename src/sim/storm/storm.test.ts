@@ -1,4 +1,5 @@
 /** Storms in small: what the model must show, and that its checks can fail. */
+import { execFileSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
 import type { EvacuationPolicy } from "../../plan/evacuation/policy.ts";
 import { planEvacuation } from "../../plan/evacuation/schedule.ts";
@@ -16,7 +17,7 @@ const CLASSES = [
 const starts = (log: readonly string[]): readonly string[] => log.filter((line) => line.includes(" goes to "));
 
 describe("a storm", () => {
-  test("is the same run for the same fleet, seed and approach, and another one for another seed", async () => {
+  test("is the same run for the same fleet, seed and approach, in another process too, and another one for another seed", async () => {
     const [one, again, other] = [
       await runStorm(aFleet(), 1, "relevo"),
       await runStorm(aFleet(), 1, "relevo"),
@@ -25,6 +26,12 @@ describe("a storm", () => {
     expect(again.hash).toBe(one.hash);
     expect(again.figures).toEqual(one.figures);
     expect(other.hash).not.toBe(one.hash);
+    const script = `
+      import { runStorm } from ${JSON.stringify(new URL("./approaches.ts", import.meta.url).href)};
+      import { aFleet } from ${JSON.stringify(new URL("./testing/fleets.ts", import.meta.url).href)};
+      console.log((await runStorm(aFleet(), 1, "relevo")).hash);`;
+    const elsewhere = execFileSync(process.execPath, ["--no-warnings", "--input-type=module", "--eval", script], { encoding: "utf8" });
+    expect(elsewhere.trim()).toBe(one.hash);
   });
 
   test("in which supply allows all: all are evacuated in time, and nothing acknowledged is lost (S7, S9)", async () => {
@@ -149,6 +156,22 @@ describe("a storm", () => {
     expect(figures.byClass.critical?.evacuated).toBeGreaterThan(500);
     expect(figures.byClass.batch?.evacuated).toBeLessThan(150);
   }, 60_000);
+
+  test("replacements keep away from where capacity is dying, once that shows (S2)", async () => {
+    const classes = [{ name: "quotes", priority: "critical", count: 40 }];
+    const dying = { site: "home", zone: "a", type: "big", kind: "on_demand", count: 100, launchFails: 0.9 };
+    const supplies = [dying, onDemand(40)];
+    const { log, figures, violations } = await runStorm(
+      aFleet({ classes, supplies, waves: [{ at: "0s", over: "20s", share: 1 }] }),
+      1,
+      "relevo",
+    );
+    expect(violations).toEqual([]);
+    const there = starts(log).map((line) => line.endsWith("goes to home/a/big"));
+    expect(there.slice(0, 10)).toContain(true); // it is the nearest
+    expect(there.slice(-20)).not.toContain(true);
+    expect(figures.evacuated).toBe(40);
+  });
 
   test("an unpaced herd overruns the site: fewer are saved than by the schedule (S12)", async () => {
     const fleet = aFleet({
