@@ -34,6 +34,8 @@ export interface CrashCase {
 export type Deed =
   | "start"
   | Fault
+  /** An operator drains the first instance. */
+  | { readonly kind: "drain" }
   /** An operator lets the cordoned node take pods again. */
   | { readonly kind: "uncordon" }
   /** Objects that a store of before made and this one does not know; an operator recovers the store. */
@@ -165,9 +167,16 @@ async function runGuarded(crashCase: CrashCase, compose: WorldOptions["compose"]
 
 async function perform(deed: Deed, world: World, injector: Injector): Promise<void> {
   if (deed === "start") return;
+  if (deed.kind === "drain") return drain(world);
   if (deed.kind === "uncordon") return uncordon(world);
   if (deed.kind === "recover") return recover(world);
   injector.inject(deed);
+}
+
+function drain(world: World): void {
+  const instance = world.mirror.living().find(({ phase }) => phase === "serving")?.id;
+  if (instance === undefined) throw new RelevoError("no_instance", "nobody serves: the case does not do what it says");
+  command(world, (controlPlane) => controlPlane.drain({ instance, by: "an operator", why: "a test" }));
 }
 
 async function uncordon(world: World): Promise<void> {

@@ -99,6 +99,7 @@ export function simulatedKube(api: KubeApi, find: (ref: ObjectRef) => KubeObject
       }
       if (isWrite && chance(random, troubles.conflicts)) {
         troubles.took("conflicts");
+        observe({ type: "api_conflict", process: process.name, what });
         throw conflictError(what);
       }
       const result = await effect();

@@ -25,17 +25,14 @@ export const CRASH_CASES: readonly CrashCase[] = [
   {
     name: "drain",
     scenario: scenario({ leaseTtlS: 5 }),
-    deeds: [{ kind: "operator_drain", pick: 0 }],
+    deeds: [{ kind: "drain" }],
     showsAfterMs: 1_000,
     requestMs: 3_000,
   },
   {
     name: "close",
     scenario: scenario(),
-    deeds: [
-      { kind: "gateway_silent", pick: 0, forMs: 12_000 },
-      { kind: "operator_drain", pick: 0 },
-    ],
+    deeds: [{ kind: "gateway_silent", pick: 0, forMs: 12_000 }, { kind: "drain" }],
     showsAfterMs: 1_000,
     requestMs: 0,
   },

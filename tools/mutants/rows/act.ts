@@ -165,7 +165,7 @@ export const ACT: readonly Mutant[] = [
   },
   {
     name: "conflicts-without-a-bound",
-    rule: "D14/effort: what cannot succeed costs a bounded number of calls",
+    rule: "D14/conflict: conflicts that do not end are met with pauses",
     file: "src/act/executor.ts",
     find: "++conflicts <= CONFLICTS_AT_ONCE",
     replace: "++conflicts <= CONFLICTS_AT_ONCE * 1e9",

@@ -14,8 +14,8 @@ export const PLAN: readonly Mutant[] = [
     name: "seal-ignores-silent-replica",
     rule: "D5: a silent replica's word is not assumed",
     file: "src/plan/lifecycle.ts",
-    find: "  if (isDone && silent.length === 0) {",
-    replace: "  if (isDone) {",
+    find: " && silent.length === 0) {",
+    replace: ") {",
     shownBy: seeds("gateway_silent", "node_drift"),
   },
   {
