@@ -313,7 +313,7 @@ export class Controller {
       health: (instance, incarnation) => health.healthOf(instance, incarnation),
       ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
       lease: (instance, incarnation) => leases.stateOf(rows.pool, instance, incarnation),
-      placement: this.#parts.capacity.view().placement,
+      placement: this.#parts.capacity.placement(),
       placedSince: (podUid) => this.#placements.since(podUid),
       settledAt: this.#settledAt,
       brake: brakeOf([...this.#passes.values()].map(({ snapshot }) => snapshot)),

@@ -8,7 +8,7 @@
 import type { Clock, Instant } from "../kernel/clock.ts";
 import { conditionOf, type KubeNode, type NodeClaim } from "../kube/types.ts";
 import type { EvidenceReason } from "../model/evidence.ts";
-import { ANYWHERE, type Spot, spotId } from "../model/placement.ts";
+import { ANYWHERE, type Placement, type Spot, spotId } from "../model/placement.ts";
 import { compareText } from "../plan/view.ts";
 import { heatOf, LAUNCH_HALF_LIFE_MS, LOSS_HALF_LIFE_MS, placementOf, type SpotHistory } from "../plan/evacuation/heat.ts";
 import type { CapacityView, Quota, SpotHealth } from "../plan/evacuation/capacity-view.ts";
@@ -27,6 +27,7 @@ const MAX_KNOWN = 20_000;
 const MAX_AVOIDED_NODES = 50;
 /** Heat falls with time alone. */
 const REFRESH_MS = 5_000;
+const PLACEMENT_FOR_MS = 1_000;
 /** Until one was measured: a cloud's node start and a process that boots. */
 const FIRST_READY_MS = 60_000;
 /** The weight of the newest measurement. */
@@ -59,6 +60,7 @@ export class CapacityMonitor {
   #noticed: ReadonlyMap<string, readonly NodeFinding[]> = new Map();
   #readyInMs = FIRST_READY_MS;
   #view: CapacityView | undefined;
+  #placement: { readonly placement: Placement; readonly at: Instant; readonly isStale: boolean } | undefined;
 
   constructor(options: CapacityOptions) {
     this.#options = options;
@@ -78,6 +80,18 @@ export class CapacityMonitor {
     }
   }
 
+  /** Where what is made now shall rather go. Asked in each pass: while nothing was lost or refused it costs nothing, else it is made anew once a second. */
+  placement(): Placement {
+    const now = this.#options.clock.now();
+    this.#readNotices(now);
+    const known = this.#placement;
+    if (known !== undefined && !known.isStale && now >= known.at && now < known.at + PLACEMENT_FOR_MS) return known.placement;
+    if (this.#hasTrouble()) this.#forget(now);
+    const placement = this.#hasTrouble() ? placementOf(this.#histories(), this.#offered(), now, this.#going()) : ANYWHERE;
+    this.#placement = { placement, at: now, isStale: false };
+    return placement;
+  }
+
   view(): CapacityView {
     const now = this.#options.clock.now();
     this.#readNotices(now);
@@ -87,18 +101,28 @@ export class CapacityMonitor {
 
   #look(now: Instant): CapacityView {
     this.#forget(now);
-    const histories = [...this.#spots.values()].map(({ running, ...kept }): SpotHistory => ({ ...kept, running: [...running.values()] }));
-    const quotas = this.#quotas();
-    const offered = quotas.flatMap(({ spots, limit, machines }) => (limit === null || machines < limit ? spots : []));
     return {
       at: now,
-      spots: histories.map((history) => healthOf(history, now)).toSorted((a, b) => compareText(spotId(a.spot), spotId(b.spot))),
-      placement: histories.every(({ losses, failedLaunches }) => losses.length + failedLaunches.length === 0)
-        ? ANYWHERE
-        : placementOf(histories, offered, now, this.#going()),
-      quotas,
+      spots: this.#histories()
+        .map((history) => healthOf(history, now))
+        .toSorted((a, b) => compareText(spotId(a.spot), spotId(b.spot))),
+      placement: this.placement(),
+      quotas: this.#quotas(),
       readyInMs: this.#readyInMs,
     };
+  }
+
+  #histories(): readonly SpotHistory[] {
+    return [...this.#spots.values()].map(({ running, ...kept }) => ({ ...kept, running: [...running.values()] }));
+  }
+
+  #hasTrouble(): boolean {
+    for (const { losses, failedLaunches } of this.#spots.values()) if (losses.length + failedLaunches.length > 0) return true;
+    return false;
+  }
+
+  #offered(): readonly Spot[] {
+    return this.#quotas().flatMap(({ spots, limit, machines }) => (limit === null || machines < limit ? spots : []));
   }
 
   /** By name: announced to be taken, and still there. */
@@ -178,15 +202,19 @@ export class CapacityMonitor {
     if (noticed === this.#noticed) return;
     this.#noticed = noticed;
     this.#changed();
-    for (const [uid, findings] of noticed) if (findings.some(({ reason }) => TAKEN.has(reason))) this.#lose(uid, now);
+    let isNews = false;
+    for (const [uid, findings] of noticed) if (findings.some(({ reason }) => TAKEN.has(reason))) isNews = this.#lose(uid, now) || isNews;
+    if (isNews && this.#placement) this.#placement = { ...this.#placement, isStale: true };
   }
 
-  #lose(nodeUid: string, at: Instant): void {
+  /** False when it was counted before, or nobody knows where it was. */
+  #lose(nodeUid: string, at: Instant): boolean {
     const spot = this.#places.get(nodeUid);
-    if (spot === undefined || this.#counted.has(nodeUid)) return;
+    if (spot === undefined || this.#counted.has(nodeUid)) return false;
     remember(this.#counted, nodeUid);
     this.#at(spot).running.delete(nodeUid);
     this.#push(spot, "losses", at);
+    return true;
   }
 
   #failedCandidate({ id, incarnation, failedAt }: PoolSnapshot["instances"][number]["record"]): void {
