@@ -157,8 +157,12 @@ class ReflectedInformer<T> implements Informer<T> {
   }
 
   byIndex(index: string, value: string): readonly T[] {
-    const keys = this.#indexes.get(index)?.keys.get(value) ?? [];
-    return [...keys].flatMap((key) => valueOf(this.#entries.get(key)) ?? []);
+    const found: T[] = [];
+    for (const key of this.#indexes.get(index)?.keys.get(value) ?? []) {
+      const object = valueOf(this.#entries.get(key));
+      if (object !== undefined) found.push(object);
+    }
+    return found;
   }
 
   problems(): readonly Problem[] {

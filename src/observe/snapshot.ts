@@ -74,6 +74,8 @@ const NO_LEASE: LeaseState = { state: "none" };
 interface Look extends SnapshotInput {
   readonly reports: Reports;
   readonly evidenceOf: ReadonlyMap<string, readonly Evidence[]>;
+  /** Why what is read of the cluster may be old. */
+  readonly trouble: string | undefined;
 }
 
 function byInstance(evidence: readonly Evidence[]): ReadonlyMap<string, readonly Evidence[]> {
@@ -92,6 +94,7 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
     ...input,
     reports: new Reports(input.gateways.filter(({ silent }) => !silent).map(({ report }) => report)),
     evidenceOf: byInstance(rows.evidence),
+    trouble: input.world.trouble(),
   };
   const instances = rows.instances.map((record) => viewInstance(look, record));
   return {
@@ -108,7 +111,7 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
     openSteps: rows.openSteps,
     failures: rows.failures,
     reasons: rows.reasons,
-    inventory: inventoryOf(input.world, instances),
+    inventory: inventoryOf(look.trouble, instances),
     placement: input.placement,
     evacuation: NO_GRANTS,
     makesRoom: 0,
@@ -149,8 +152,7 @@ function gatewayState({ replica, silent, lostAt, report }: GatewayView, route: s
 }
 
 /** A fresh instance whose pods are not all placed is convergence, not a fault (D8), but no node is cordoned meanwhile. */
-function inventoryOf(world: World, instances: readonly InstanceSnapshot[]): InventoryState {
-  const error = world.trouble();
+function inventoryOf(error: string | undefined, instances: readonly InstanceSnapshot[]): InventoryState {
   if (error !== undefined) return { state: "error", error };
   for (const { record, pods, podsWanted } of instances) {
     if (isLeaving(record.phase) || record.phase === "pending") continue;
@@ -166,7 +168,8 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
   const owned = world.pods.byIndex("instance", record.id).filter((pod) => pod.metadata.namespace === document.metadata.namespace);
   const pods = owned.map((pod) => viewPod(input, record, pod));
   const health = input.health(record.id, record.incarnation.number);
-  const leads = owned.filter((pod) => ownerOf(pod, record.objects.slice(0, 1), world) !== undefined);
+  const leads = owned.filter((_, at) => pods[at]?.lead);
+  const reports = reportsOf(input, record);
   const newIncarnation = renewalOf(input, record, leads, health);
   const lease = leaseOf(input, record);
   return {
@@ -176,16 +179,15 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     podsWanted: podsWanted(record, world),
     newIncarnation,
     health,
-    witnessed: reportsOf(input, record).some((report) => report?.health === "failing"),
-    unreached: reportsOf(input, record).some((report) => report?.health === "failing" && report.healthReason !== "status_503"),
+    witnessed: reports.some((report) => report?.health === "failing"),
+    unreached: reports.some((report) => report?.health === "failing" && report.healthReason !== "status_503"),
     lease,
     lost: lossOf(input, record, leads, { health, lease, renewal: newIncarnation }),
     obligations: input.reports.obligationsOf(record.id, record.incarnation.number),
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
-    appliedEverywhere:
-      record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passesEverywhere(input, record),
+    appliedEverywhere: record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passEverywhere(reports),
     drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record, record.drainGeneration),
-    objectsGone: objectsGone(world, record, owned),
+    objectsGone: objectsGone(input, record, owned),
   };
 }
 
@@ -294,7 +296,7 @@ function lossOf(
   const hasProcess = phase === "validating" || phase === "standby" || phase === "admitted" || phase === "serving" || phase === "draining";
   if (!hasProcess || incarnation.number === 0 || renewal !== null || health.state === "passing") return null;
   // What is malformed counts as absent elsewhere; here absence would be a verdict, so it is none (D9).
-  const isReadable = input.world.trouble() === undefined && isWellFormed(input.world, incarnation);
+  const isReadable = input.trouble === undefined && isWellFormed(input.world, incarnation);
   if (isReadable && incarnation.nodeName !== null) {
     const node = input.nodeView(incarnation.nodeName);
     if (!node || (incarnation.nodeUid !== null && node.uid !== incarnation.nodeUid) || !node.ready) return "node_lost";
@@ -323,13 +325,12 @@ function appliedBy({ reports, document }: Look, record: InstanceRecord, generati
   return reports.haveApplied(routeOf(document), record.id, generation);
 }
 
-function passesEverywhere(input: Look, record: InstanceRecord): boolean {
-  const reports = reportsOf(input, record);
+function passEverywhere(reports: readonly (MemberReport | undefined)[]): boolean {
   return reports.length > 0 && reports.every((report) => report?.health === "passing");
 }
 
-function objectsGone(world: World, record: InstanceRecord, pods: readonly KubePod[]): boolean | null {
-  if (world.trouble() !== undefined) return null;
+function objectsGone({ world, trouble }: Look, record: InstanceRecord, pods: readonly KubePod[]): boolean | null {
+  if (trouble !== undefined) return null;
   if (pods.length > 0) return false;
   return record.objects.every(({ kind, namespace, name, uid }) => {
     const informer = kind === "Deployment" ? world.deployments : kind === "StatefulSet" ? world.statefulSets : undefined;

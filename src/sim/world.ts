@@ -58,7 +58,7 @@ export class World {
   readonly gateways: (GatewayReplica | undefined)[] = [];
   readonly #observe: Observe;
   /** As parsed last, with what was parsed. */
-  readonly #pools = new Map<string, { readonly spec: string; readonly document: PoolDocument }>();
+  readonly #pools = new Map<string, { readonly spec: unknown; readonly document: PoolDocument }>();
   /** Containers that shall never be ready. */
   bootFailures = 0;
   /** By zone: why the cloud launches no machine there. */
@@ -273,9 +273,9 @@ export class World {
     const [namespace = "", name = ""] = key.split("/");
     const object = this.cluster.store.find({ type: POOLS, namespace, name });
     if (object === undefined) return undefined;
-    const spec = JSON.stringify(object["spec"]);
+    const spec = object["spec"];
     const known = this.#pools.get(key);
-    if (known?.spec === spec) return known.document;
+    if (known !== undefined && known.spec === spec) return known.document;
     const document = poolSchema.parse(object);
     this.#pools.set(key, { spec, document });
     return document;

@@ -11,8 +11,18 @@ export function templateHash(template: unknown): string {
   return name;
 }
 
+/** Objects in the store never change, and each controller asks for the hash of the same template at every look. */
+const known = new WeakMap<object, bigint>();
+
 /** 64 bits. */
 export function numericHash(value: unknown): bigint {
+  if (typeof value !== "object" || value === null || !Object.isFrozen(value)) return hashOf(value);
+  const hash = known.get(value) ?? hashOf(value);
+  known.set(value, hash);
+  return hash;
+}
+
+function hashOf(value: unknown): bigint {
   let hash = 0xcbf29ce484222325n;
   for (const byte of Buffer.from(canonicalJson(value))) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
   return hash;
