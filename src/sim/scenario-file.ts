@@ -96,7 +96,10 @@ export function parseScenario(raw: unknown): ParsedScenario {
     return document === undefined ? [] : [withMode(modelled(document), file.mode)];
   });
   const seen = new Set<string>();
-  const pools = problems.length > 0 ? [] : documents.map((document) => scenarioPool(document));
+  const pools =
+    problems.length > 0
+      ? []
+      : documents.map((document) => ({ ...scenarioPool(document), mode: poolSchema.parse(document).spec.disruption.mode }));
   for (const [index, { key }] of pools.entries()) {
     if (seen.has(key)) problems.push(problem(["pools", index], "is the same pool as one before", key, undefined));
     seen.add(key);

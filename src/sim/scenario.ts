@@ -2,7 +2,7 @@
 import { integerBetween, type Random } from "../kernel/random.ts";
 import type { KubeObjectDraft } from "../kube/api.ts";
 import type { Priority } from "../model/membership.ts";
-import { poolKey, poolSchema, routeOf } from "../model/pool.ts";
+import { type DisruptionMode, poolKey, poolSchema, routeOf } from "../model/pool.ts";
 import { chance } from "./seeded.ts";
 
 export interface Scenario {
@@ -27,6 +27,8 @@ export interface ScenarioPool {
   readonly name: string;
   readonly route: string;
   readonly desired: number;
+  /** What the mode is again after it was turned off; `Act` when absent. */
+  readonly mode?: DisruptionMode;
   readonly document: KubeObjectDraft;
 }
 

@@ -13,14 +13,15 @@ export const POOL_FAULTS: Handlers<PoolFault> = {
   async mode_off({ forMs }, injection) {
     const pool = injection.nextPool();
     await patchPool(injection.world, pool, { disruption: { mode: "Off" } });
-    injection.until(forMs, () => void patchPool(injection.world, pool, { disruption: { mode: "Act" } }));
+    injection.until(forMs, () => void patchPool(injection.world, pool, { disruption: { mode: pool.mode ?? "Act" } }));
     return true;
   },
 
   async resize({ by, forMs }, injection) {
     const pool = injection.nextPool();
     const { desired } = pool;
-    await patchPool(injection.world, pool, { size: { desired: Math.max(1, desired + by) } });
+    const { floor, max } = injection.world.pool(pool.key)?.spec.size ?? { floor: 1, max: desired };
+    await patchPool(injection.world, pool, { size: { desired: Math.min(max, Math.max(1, floor, desired + by)) } });
     injection.until(forMs, () => void patchPool(injection.world, pool, { size: { desired } }));
     return true;
   },
