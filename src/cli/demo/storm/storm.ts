@@ -2,10 +2,10 @@
  * `relevo demo storm`: most nodes of a fleet of real processes are announced to go within a few seconds, while clients go on; then the control, which must
  * lose: the same with `disruption.mode: Off`.
  */
-import type { Priority } from "../../../model/membership.ts";
+import { PRIORITIES, type Priority } from "../../../model/membership.ts";
 import { POOLS, PRIORITY_CLASSES } from "../../../kube/resources.ts";
 import { type NodeView, poolView } from "../../../server/views.ts";
-import { type Evacuee, type Fate, fatesOf } from "../../storm/evacuation.ts";
+import { type Evacuee, type Fate, fatesOf, outcomeOf } from "../../storm/evacuation.ts";
 import { type Fleet, startFleet } from "../fleet.ts";
 import type { DemoOptions } from "../main-job.ts";
 import type { Stack } from "../../processes/stack.ts";
@@ -134,8 +134,12 @@ async function playOneStorm(
   const { evacuees, endsAt } = await announce(fleet, scale, options, deadlineMs);
   narrator.title(`${name}: ${scale.going} nodes are announced to go in ${deadlineMs / 1000} s, with ${evacuees.length} instances on them`);
   const watch = new FleetWatch(fleet, scale);
+  let moved = "";
   while (clock.monotonic() < endsAt) {
     await watch.look();
+    const now = movedOf(fatesOf(evacuees, watch.seen, watch.servingSince));
+    if (now !== moved) narrator.tell(now);
+    moved = now;
     narrator.counts(name, asSnapshot(countsBetween(before, load.counts())));
     await clock.sleep(POLL_MS, signal);
   }
@@ -181,10 +185,20 @@ function fullest(nodes: readonly NodeView[], served: ReadonlyMap<string, unknown
     .slice(0, count);
 }
 
+/** How far each class has moved. */
+function movedOf(fates: readonly Fate[]): string {
+  return PRIORITIES.map((priority) => {
+    const { noticed, replaced, byStandby } = outcomeOf(fates.filter((fate) => fate.priority === priority));
+    return `${priority} ${replaced} of ${noticed} moved (${byStandby} by standby)`;
+  }).join(", ");
+}
+
 /** When each instance was first seen to serve, and whom the schedule called unsavable. */
 class FleetWatch {
   readonly servingSince = new Map<string, number>();
   readonly unsavable = new Map<string, string>();
+  /** At the last look that succeeded. */
+  seen: Awaited<ReturnType<Fleet["world"]["instances"]>> = [];
   readonly #fleet: Fleet;
   readonly #scale: StormScale;
 
@@ -199,7 +213,8 @@ class FleetWatch {
 
   /** A look that fails is made up for by the next. */
   async look(): Promise<void> {
-    for (const { id, phase, phaseSince } of await this.instances().catch(() => []))
+    this.seen = await this.instances().catch(() => this.seen);
+    for (const { id, phase, phaseSince } of this.seen)
       if (phase === "serving" && !this.servingSince.has(id)) this.servingSince.set(id, Date.parse(phaseSince));
     for (const { name } of this.#scale.pools) {
       const pool = await this.#fleet.client.get(`/v1/pools/default/${name}`, poolView).catch(() => undefined);
