@@ -27,6 +27,8 @@ export interface PoolSupply {
   readonly pool: string;
   readonly priority: Priority;
   readonly warm: number;
+  /** Candidates that have no machine yet. */
+  readonly unplaced: number;
   /** More candidates that may look for room. */
   readonly mayLook: number;
 }
@@ -37,6 +39,7 @@ export function poolSupplyOf(pool: PoolSnapshot): PoolSupply {
     pool: pool.pool,
     priority: pool.spec.priority,
     warm: pool.instances.filter((instance) => isWarm(pool, instance)).length,
+    unplaced,
     mayLook: Math.max(0, MOST_UNPLACED - unplaced, Math.ceil(pool.spec.size.desired / 4) - unplaced),
   };
 }
@@ -59,7 +62,9 @@ export function suppliesOf(
       return { ...here, id, kind: "standby", pool, free, readyInMs: 0, preemptible };
     });
   const made = { ...here, kind: "on_demand", boundBy: "quota", readyInMs: capacity.readyInMs, preemptible: null } as const;
-  const machines = machinesLeft(capacity) - reserved(ON_DEMAND);
+  // Those on their way take machines that are not counted yet.
+  const coming = pools.reduce((sum, { unplaced }) => sum + unplaced, 0);
+  const machines = machinesLeft(capacity) - reserved(ON_DEMAND) - coming;
   const sought = pools.map(({ pool, mayLook }): Supply => {
     const id = roomSupplyId(pool);
     return { ...made, id, pool, free: Math.max(0, mayLook - reserved(id)) };
@@ -80,5 +85,5 @@ export function standbyPoolOf(supply: string): string | null {
 
 /** For comparisons: whether anything that a schedule is made from is different. */
 export function isSameSupply(a: PoolSupply | undefined, b: PoolSupply): boolean {
-  return a !== undefined && a.priority === b.priority && a.warm === b.warm && a.mayLook === b.mayLook;
+  return a !== undefined && a.priority === b.priority && a.warm === b.warm && a.unplaced === b.unplaced && a.mayLook === b.mayLook;
 }
