@@ -2,6 +2,8 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { runStorm } from "../../src/sim/storm/approaches.ts";
+import { FLEETS } from "../../tools/mutants/fleets.ts";
 import { simulate } from "./seeds.ts";
 
 test("the same seed gives the same event log to the byte, twice here and once in another process", async () => {
@@ -33,3 +35,17 @@ test("another seed is another run", async () => {
 
   expect(one.hash).not.toBe(other.hash);
 });
+
+test("a storm is the same to the byte, twice here and once in another process", async () => {
+  const [first, second] = [await runStorm(FLEETS.shared(), 7, "relevo"), await runStorm(FLEETS.shared(), 7, "relevo")];
+  const root = join(import.meta.dirname, "../..");
+  const code = `
+    const { runStorm } = await import("${root}/src/sim/storm/approaches.ts");
+    const { FLEETS } = await import("${root}/tools/mutants/fleets.ts");
+    console.log((await runStorm(FLEETS.shared(), 7, "relevo")).hash);`;
+  const elsewhere = execFileSync(process.execPath, ["--no-warnings", "--input-type=module", "-e", code], { encoding: "utf8" }).trim();
+
+  expect(first.log.length).toBeGreaterThan(30);
+  expect(second.hash).toBe(first.hash);
+  expect(elsewhere).toBe(first.hash);
+}, 120_000);

@@ -1,5 +1,5 @@
 /** Faults of the steps and of their executor. */
-import { type Mutant, seeds } from "../mutant.ts";
+import { type Mutant, planned, seeds } from "../mutant.ts";
 
 export const ACT: readonly Mutant[] = [
   {
@@ -32,7 +32,11 @@ export const ACT: readonly Mutant[] = [
     file: "src/act/steps/cordon-node.ts",
     find: '    if (seen.metadata.uid !== node.uid) return superseded("node_replaced");\n    if (annotationOf',
     replace: "    node = { ...node, uid: seen.metadata.uid };\n    if (annotationOf",
-    shownBy: seeds("node_drift", "node_death", "api_errors"),
+    shownBy: planned(
+      { atMs: 1_000, fault: { kind: "node_drift", pick: 0, clearsAfterMs: null } },
+      { atMs: 1_040, fault: { kind: "api_errors", share: 1, forMs: 6_000 } },
+      { atMs: 2_000, fault: { kind: "node_death", pick: 0, returnsAfterMs: 2_500, sameUid: false } },
+    ),
   },
   {
     name: "cordon-probe-always-happened",
@@ -75,14 +79,6 @@ export const ACT: readonly Mutant[] = [
     shownBy: seeds("node_drift", "api_errors", "controller_crash"),
   },
   {
-    name: "create-fails-on-a-lost-reply",
-    rule: "I27: a step replayed equals the step once",
-    file: "src/act/steps/create-instance.ts",
-    find: "    return isOurs(seen, payload) ? seen : undefined;",
-    replace: "    return seen.metadata.uid === payload.instance ? seen : undefined;",
-    shownBy: seeds("node_drift", "lost_replies", "controller_crash"),
-  },
-  {
     name: "admit-probe-always-happened",
     rule: "I11: traffic implies an admission and a passed check",
     file: "src/act/steps/admit-instance.ts",
@@ -121,14 +117,6 @@ export const ACT: readonly Mutant[] = [
     find: "  const labelSelector = `${LABELS.instance}=${payload.instance}`;",
     replace: "  const labelSelector = LABELS.instance;",
     shownBy: seeds("node_drift"),
-  },
-  {
-    name: "delete-forgets-what-a-lost-create-made",
-    rule: "D5/absence: nothing of an instance outlives it",
-    file: "src/act/steps/owned-objects.ts",
-    find: "      if (!isAttemptOf(payload.createdBy, annotationOf(seen, ANNOTATIONS.step))) continue;",
-    replace: "      if (payload.objects.every(({ uid }) => uid !== seen.metadata.uid)) continue;",
-    shownBy: seeds("node_drift", "lost_replies", "api_timeouts", "operator_drain", "resize", "boot_failure", "controller_crash"),
   },
   {
     name: "delete-probe-always-happened",
@@ -178,14 +166,6 @@ export const ACT: readonly Mutant[] = [
     find: '      if (step.state !== "unknown") continue;',
     replace: '      if (step.state !== "held") continue;',
     shownBy: seeds("node_drift", "controller_crash"),
-  },
-  {
-    name: "no-look-before-a-further-attempt",
-    rule: "I4: what was overtaken does not act",
-    file: "src/act/executor.ts",
-    find: 'if (!isFresh && !(await this.#confirm(task, bound))) return { outcome: superseded("overtaken") };',
-    replace: "void isFresh;\n        void superseded;",
-    shownBy: seeds("node_drift", "node_death", "api_errors", "lost_replies", "resize", "deposed"),
   },
   {
     name: "pass-does-not-wait-for-records",

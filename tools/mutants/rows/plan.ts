@@ -115,14 +115,6 @@ export const PLAN: readonly Mutant[] = [
     shownBy: seeds("mode_off", "node_drift"),
   },
   {
-    name: "cordon-with-mode-off",
-    rule: "I26: flag off, no mutation",
-    file: "src/plan/disruption.ts",
-    find: '  if (pool.spec.disruption.mode === "Act") cordonNodes(pool, instance, draft);',
-    replace: "  cordonNodes(pool, instance, draft);",
-    shownBy: seeds("mode_off", "node_drift"),
-  },
-  {
     name: "freeze-ignored",
     rule: "freeze: while a pool is frozen nothing is decided",
     file: "src/plan/plan.ts",
@@ -169,14 +161,6 @@ export const PLAN: readonly Mutant[] = [
     find: "  if (lost === null) {",
     replace: "  if (lost === null || lost.length > 0) {",
     shownBy: seeds("node_death", "node_frozen"),
-  },
-  {
-    name: "applied-one-generation-early",
-    rule: "D5: a seal waits for the very generation of the drain",
-    file: "src/observe/reports.ts",
-    find: "return at === undefined || compareEpochs(at, generation) < 0;",
-    replace: "return at === undefined || compareEpochs(at, generation) < -1;",
-    shownBy: seeds("node_drift"),
   },
   {
     name: "applied-only-when-newer",

@@ -27,22 +27,6 @@ export const STORE: readonly Mutant[] = [
     shownBy: seeds("node_drift"),
   },
   {
-    name: "moves-without-a-comparison",
-    rule: "compare-and-set: an instance moves only from where it is",
-    file: "src/store/pool-transaction.ts",
-    find: "    if (record.phase !== phase) throw storeConflict(`instance ${instance} is in another phase`, record.phase, phase);\n",
-    replace: "    void phase;\n",
-    shownBy: seeds("node_drift", "node_death", "resize", "api_errors", "boot_failure"),
-  },
-  {
-    name: "half-a-commit-stays",
-    rule: "a commit is applied as a whole or not at all",
-    file: "src/store/group-commit.ts",
-    find: "      this.#execute(UNDO);",
-    replace: "      void UNDO;",
-    shownBy: seeds("node_drift", "node_death", "resize", "api_errors", "deposed"),
-  },
-  {
     name: "steps-end-twice",
     rule: "D5/journal: a step leaves unknown once",
     file: "src/store/steps.ts",
