@@ -74,6 +74,20 @@ describe("this process", () => {
     expect(witnesses.judge(sound, "orders", [])).toBeNull();
   });
 
+  test("misses an instance that it had read and did not see retired: a lost candidate raised no number", () => {
+    const instance = (id: string, phase: string) => ({ id, phase }) as SeenRows["instances"][number];
+    const witnesses = new Witnesses();
+    witnesses.judge(rowsOf({ instances: [instance("a", "serving"), instance("b", "creating"), instance("c", "retired")] }), null, []);
+    expect(witnesses.judge(rowsOf({ instances: [instance("a", "serving"), instance("b", "creating")] }), null, [])).toBeNull();
+    expect(witnesses.judge(rowsOf({ instances: [instance("a", "serving")] }), null, [])).toEqual({
+      witness: "this controller",
+      what: "instance",
+      seen: "b",
+      stored: null,
+    });
+    expect(witnesses.judge(rowsOf({ authorityEpoch: epoch(0, 4), instances: [instance("a", "serving")] }), null, [])).toBeNull();
+  });
+
   test("is done with a place that a recovered store does not know: a backup from before its first writer", () => {
     const witnesses = new Witnesses();
     witnesses.judge(rowsOf({ workloads: [workload(epoch(0, 4))] }), null, []);

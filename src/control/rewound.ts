@@ -7,6 +7,7 @@
  *   this process        what it has read of the store itself
  */
 import { compareEpochs, epochParts, type Epoch } from "../kernel/epoch.ts";
+import type { Phase } from "../model/phase.ts";
 import type { GatewayView } from "../observe/snapshot.ts";
 import type { Rewound } from "../plan/snapshot.ts";
 import type { PoolRows } from "../store/port.ts";
@@ -18,6 +19,8 @@ interface Memory {
   authorityEpoch: Epoch;
   generation: Epoch;
   readonly minAccepted: Map<number, Epoch>;
+  /** All instances that were there. */
+  phases: ReadonlyMap<string, Phase>;
 }
 
 interface Claim {
@@ -87,7 +90,8 @@ export class Witnesses {
     return { witness: `instance ${claim.instance}`, what: "writer epoch", seen: claim.epoch, stored };
   }
 
-  #byMemory({ pool, authorityEpoch, generation, workloads }: SeenRows): Rewound | null {
+  #byMemory(rows: SeenRows): Rewound | null {
+    const { pool, authorityEpoch, generation, workloads } = rows;
     const memory = this.#memory.get(pool);
     if (memory === undefined) return null;
     const witness = "this controller";
@@ -101,17 +105,28 @@ export class Witnesses {
       if (stored === null && epochParts(authorityEpoch).era > epochParts(seen).era) continue;
       if (stored === null || compareEpochs(seen, stored) > 0) return { witness, what: "writer epoch", seen, stored };
     }
+    const lost = goneWithoutUs(memory, rows);
+    if (lost !== undefined) return { witness, what: "instance", seen: lost, stored: null };
     return null;
   }
 
-  #remember({ pool, authorityEpoch, generation, workloads }: SeenRows): void {
-    const memory = this.#memory.get(pool) ?? { authorityEpoch, generation, minAccepted: new Map<number, Epoch>() };
+  #remember({ pool, authorityEpoch, generation, workloads, instances }: SeenRows): void {
+    const phases = new Map(instances.map(({ id, phase }) => [id, phase]));
+    const memory = this.#memory.get(pool) ?? { authorityEpoch, generation, minAccepted: new Map<number, Epoch>(), phases };
+    memory.phases = phases;
     memory.authorityEpoch = authorityEpoch;
     memory.generation = generation;
     memory.minAccepted.clear();
     for (const { ordinal, minAcceptedEpoch } of workloads) memory.minAccepted.set(ordinal, minAcceptedEpoch);
     this.#memory.set(pool, memory);
   }
+}
+
+/** Under one authority only its owner deletes an instance, and only one that it had seen retired. A candidate raises no number when it is made. */
+function goneWithoutUs({ authorityEpoch, phases }: Memory, rows: SeenRows): string | undefined {
+  if (authorityEpoch !== rows.authorityEpoch) return undefined;
+  const there = new Set(rows.instances.map(({ id }) => id));
+  return [...phases].find(([id, phase]) => phase !== "retired" && !there.has(id))?.[0];
 }
 
 function highestOf(highest: Epoch | null, next: Epoch): Epoch {

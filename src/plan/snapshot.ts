@@ -63,8 +63,9 @@ export interface PoolSnapshot {
 export interface Rewound {
   /** `gateway gw-1`, `instance orders-a`, `this controller`. */
   readonly witness: string;
-  readonly what: "generation" | "authority epoch" | "writer epoch";
-  readonly seen: Epoch;
+  readonly what: "generation" | "authority epoch" | "writer epoch" | "instance";
+  /** An epoch, or an instance's id. */
+  readonly seen: string;
   /** Null: nothing of it is stored. */
   readonly stored: Epoch | null;
 }
@@ -87,7 +88,7 @@ export type LeaseState =
   /** It holds it, and the pool has no lease any more: it is not judged. */
   | { readonly state: "unwatched" }
   /** It holds it and has never asked for it: it cannot write, and is not judged. */
-  | { readonly state: "unasked" }
+  | { readonly state: "unasked"; readonly since: Instant }
   /** No renewal was seen since the watch began, or began anew; that was less than a TTL ago. */
   | { readonly state: "unproven"; readonly lateAt: Instant }
   | { readonly state: "renewed"; readonly lateAt: Instant }

@@ -112,7 +112,7 @@ export const storeView = z.object({
       rewound: z
         .object({
           witness: z.string(),
-          what: z.enum(["generation", "authority epoch", "writer epoch"]),
+          what: z.enum(["generation", "authority epoch", "writer epoch", "instance"]),
           seen: z.string(),
           stored: z.string().nullable(),
         })
