@@ -57,6 +57,7 @@ const MAY_IMPORT = {
     "gateway",
     "demand",
     "server",
+    "sdk",
   ],
   cli: [
     "kernel",
