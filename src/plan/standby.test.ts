@@ -1,6 +1,8 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { at, finding, instance, node, NOON, openStepOf, poolOf, serving } from "../../test/builders/pool.ts";
 import { NO_ORDINAL } from "../model/instance.ts";
+import { PHASES } from "../model/phase.ts";
 import { capacityLimit } from "../model/pool.ts";
 import type { Effect, Move, Plan } from "./decision.ts";
 import { planPool } from "./plan.ts";
@@ -194,5 +196,117 @@ describe("taking one", () => {
     ];
     const next = planPool(poolOf(spec(1), [noticed(), standby("s2")], { failures }), NOON);
     expect(brief(next)).toContain("take s2 #0 for orders-a");
+  });
+});
+
+// ---- properties
+
+const WELL_OR_NOT = fc.constantFrom("passing", "failing", "unknown");
+const healthOf = (state: string): InstanceSnapshot["health"] =>
+  state === "passing"
+    ? { state, since: NOON - 30_000, bootId: "boot-1" }
+    : state === "failing"
+      ? { state, since: NOON - 2_000, code: "timeout" }
+      : { state: "unknown" };
+
+const aMember = (id: string): fc.Arbitrary<InstanceSnapshot> =>
+  fc
+    .record({
+      phase: fc.constantFrom(...PHASES.filter((phase) => phase !== "deleted" && phase !== "creating")),
+      isStandby: fc.boolean(),
+      health: WELL_OR_NOT,
+      on: fc.constantFrom("well", "drifted", "going", "cordoned"),
+      hash: fc.constantFrom("b1", "b0"),
+      evidence: fc.constantFrom<("node_drifted" | "spot_interruption" | "node_lost")[]>(
+        [],
+        ["node_drifted"],
+        ["spot_interruption"],
+        ["node_lost"],
+      ),
+      ordinal: fc.integer({ min: 0, max: 3 }),
+    })
+    .map(({ phase, isStandby, health, on, hash, evidence, ordinal }) => {
+      const place = node(`node-${id}`, {
+        drifted: on === "drifted",
+        ...(on === "going" ? { findings: [finding("spot_interruption", at("12:01:00"))] } : {}),
+        ...(on === "cordoned" ? { cordoned: "by_other" as const } : {}),
+      });
+      const waits = isStandby && phase !== "admitted" && phase !== "serving" && phase !== "draining" && phase !== "sealed";
+      return instance(phase, {
+        id,
+        on: [place],
+        evidence,
+        deadline: at("12:01:00"),
+        health: healthOf(health),
+        record: {
+          blueprintHash: hash,
+          ...(waits ? { purpose: "standby" as const, ordinal: NO_ORDINAL } : { ordinal, purpose: "fill" as const }),
+        },
+      });
+    });
+
+const aFleet = fc
+  .record({
+    members: fc.tuple(...["i0", "i1", "i2", "i3", "i4", "i5"].map(aMember)),
+    count: fc.integer({ min: 0, max: 6 }),
+    desired: fc.integer({ min: 0, max: 4 }),
+    standbyCount: fc.integer({ min: 0, max: 3 }),
+    mode: fc.constantFrom("Off", "Observe", "Act"),
+    makesRoom: fc.integer({ min: 0, max: 2 }),
+  })
+  .map(({ members, count, desired, standbyCount, mode, makesRoom }) =>
+    poolOf(spec(standbyCount, { desired, floor: 0, max: 4, disruption: { mode } }), members.slice(0, count), { makesRoom }),
+  );
+
+describe("properties", () => {
+  test("what is taken is warm and taken once, for one that has no other successor (S4)", () => {
+    fc.assert(
+      fc.property(aFleet, (pool) => {
+        const takes = planPool(pool, NOON).decisions.flatMap((each) => (each.kind === "take_standby" ? [each] : []));
+        for (const take of takes) {
+          const taken = pool.instances.find(({ record }) => record.id === take.instance);
+          const former = pool.instances.find(({ record }) => record.id === take.replaces);
+          expect([taken?.record.phase, taken?.record.purpose, taken?.health.state, taken?.record.blueprintHash, taken?.evidence]).toEqual([
+            "standby",
+            "standby",
+            "passing",
+            "b1",
+            [],
+          ]);
+          expect(former?.record.ordinal).toBe(take.ordinal);
+        }
+        expect(new Set(takes.map(({ instance: id }) => id)).size).toBe(takes.length);
+        expect(new Set(takes.map(({ replaces }) => replaces)).size).toBe(takes.length);
+      }),
+    );
+  });
+
+  test("neither all nor the standby alone exceed what they may occupy (I21)", () => {
+    fc.assert(
+      fc.property(aFleet, (pool) => {
+        const { decisions } = planPool(pool, NOON);
+        const added = decisions.flatMap((each) => (each.kind === "add_instance" ? [each.purpose] : []));
+        const warm = pool.instances.filter(({ record }) => record.purpose === "standby").length;
+        const addedStandby = added.filter((purpose) => purpose === "standby").length;
+        if (added.length > 0) expect(pool.instances.length + added.length).toBeLessThanOrEqual(capacityLimit(pool.spec));
+        if (addedStandby > 0) expect(warm + addedStandby).toBeLessThanOrEqual(pool.spec.standby.count);
+      }),
+    );
+  });
+
+  test("the plan does not depend on the order of what is seen (I17), and every standby that is left alone has a reason (D11)", () => {
+    fc.assert(
+      fc.property(aFleet, (pool) => {
+        const plan = planPool(pool, NOON);
+        expect(planPool({ ...pool, instances: pool.instances.toReversed() }, NOON)).toEqual(plan);
+        const told = new Set([
+          ...plan.decisions.flatMap((each) => ("instance" in each ? [each.instance] : [])),
+          ...plan.decisions.flatMap((each) => (each.kind === "record_evidence" ? [each.evidence.instance] : [])),
+          ...plan.holds.map(({ subject }) => subject),
+        ]);
+        for (const { record } of pool.instances)
+          if (record.purpose === "standby" && record.phase !== "retiring") expect([...told]).toContain(record.id);
+      }),
+    );
   });
 });
