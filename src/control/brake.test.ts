@@ -63,7 +63,7 @@ test("more than half of all leases late at once means that we are suspected firs
 });
 
 test("who is not judged does not count", () => {
-  const { brake } = leaseBrake({ a: late(), b: late(), c: { state: "unasked" } });
+  const { brake } = leaseBrake({ a: late(), b: late(), c: { state: "unasked", since: NOON } });
   expect(brake.look(pools)).toEqual({ late: 2, total: 2 });
 });
 

@@ -37,6 +37,7 @@ const HELD: readonly ReasonCode[] = [
   "drain_overdue",
   "brake",
   "lease_brake",
+  "lease_unasked",
   "frozen",
   "inventory_error",
   "deletion_refused",

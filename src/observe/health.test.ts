@@ -73,3 +73,27 @@ test("a wall clock that is put forward makes a failing instance no longer failin
   expect(monitor.healthOf("orders-a", 1)).toEqual({ state: "failing", since: NOON + setForwardMs, code: "instance_unreachable" });
   monitor.stop();
 });
+
+test("one that says that it only lacks its writer lease is there: it fails by that name, and its silence begins when it falls silent", async () => {
+  const clock = new VirtualClock(NOON);
+  const lapsed = { ok: false, bootId: "b1", reason: "lease_lapsed: the writer lease was not renewed in time" };
+  let answer: () => ReturnType<InstanceDriver["health"]> = async () => lapsed;
+  const monitor = new HealthMonitor({ health: () => answer() } as unknown as InstanceDriver, clock, () => undefined);
+  monitor.follow(new Set(["orders-a"]), [{ instance: "orders-a", incarnation: 1, target: TARGET, everyMs: 1_000, isDraining: false }]);
+  await clock.advance(60_000);
+  expect(monitor.healthOf("orders-a", 1)).toEqual({ state: "failing", since: NOON, code: "lease_lapsed" });
+
+  answer = () => Promise.reject(new RelevoError("instance_unreachable", "no connection"));
+  await clock.advance(5_000);
+  const silent = monitor.healthOf("orders-a", 1);
+  expect(silent).toMatchObject({ state: "failing", code: "instance_unreachable" });
+  expect(silent.state === "failing" && silent.since).toBeGreaterThanOrEqual(NOON + 60_000);
+
+  answer = async () => ({ ...lapsed, reason: "the disk is full" });
+  await clock.advance(2_000);
+  expect(monitor.healthOf("orders-a", 1)).toMatchObject({ state: "failing", code: "unhealthy" });
+  answer = async () => lapsed;
+  await clock.advance(2_000);
+  expect(monitor.healthOf("orders-a", 1)).toMatchObject({ state: "failing", code: "lease_lapsed" });
+  monitor.stop();
+});

@@ -100,10 +100,11 @@ export class HealthMonitor {
     const askedAt = this.#clock.monotonic();
     const [health, obligations] = await Promise.all([this.#askHealth(watched), watched.isDraining ? this.#askObligations(watched) : null]);
     if (this.#entries.get(watched.instance) !== entry) return;
-    const before = { state: entry.health.state, obligations: entry.obligations };
+    const before = { state: entry.health.state, code: codeOfState(entry.health), obligations: entry.obligations };
     this.#take(entry, health, askedAt);
     entry.obligations = obligations;
-    if (entry.health.state !== before.state || entry.obligations !== before.obligations) this.#onChange(watched.instance);
+    const isNews = entry.health.state !== before.state || codeOfState(entry.health) !== before.code;
+    if (isNews || entry.obligations !== before.obligations) this.#onChange(watched.instance);
     this.#schedule(
       entry,
       entry.watched.isDraining
@@ -121,9 +122,11 @@ export class HealthMonitor {
         entry.health = { state: "passing", since: this.#clock.now(), bootId: answer.bootId };
       return;
     }
-    if (entry.failures === 0) entry.failedFrom = askedAt;
+    // One that answered that it only lacks its lease was there: its silence begins now.
+    const beginsNow = entry.failures === 0 || (codeOfState(entry.health) === LEASE_LAPSED && answer.code !== LEASE_LAPSED);
+    if (beginsNow) entry.failedFrom = askedAt;
     entry.failures += 1;
-    if (entry.failures >= 2 && entry.health.state !== "failing")
+    if (entry.failures >= 2 && codeOfState(entry.health) !== answer.code)
       entry.health = { state: "failing", since: this.#failingSince(entry), code: answer.code };
   }
 
@@ -149,6 +152,11 @@ export class HealthMonitor {
       return null;
     }
   }
+}
+
+/** Undefined while it is not failing. */
+function codeOfState(health: HealthState): string | undefined {
+  return health.state === "failing" ? health.code : undefined;
 }
 
 /** One that only lacks its writer lease is there and answers: whether it is to be given up is for the judge of the leases. */

@@ -115,9 +115,9 @@ export class LeaseWatch {
     this.#look();
     const entry = this.#pools.get(pool)?.get(instance);
     if (entry?.workload.holder?.incarnation !== incarnation) return { state: "none" };
-    if (entry.workload.renewals === 0) return { state: "unasked" };
     const { ttlMs } = entry;
     const elapsedMs = this.#elapsed(entry);
+    if (entry.workload.renewals === 0) return { state: "unasked", since: this.#clock.now() - Math.round(elapsedMs) };
     const at = (ms: number): Instant => this.#clock.now() + Math.ceil(ms - elapsedMs);
     if (elapsedMs < ttlMs) return { state: entry.isProven ? "renewed" : "unproven", lateAt: at(ttlMs) };
     if (this.#asking.has(`${pool} ${instance}`)) return { state: "unproven", lateAt: at(elapsedMs + ttlMs / LOOKS_PER_TTL) };

@@ -62,7 +62,7 @@ function planAll(pool: PoolSnapshot, now: Instant, draft: Draft): void {
   planDisruption(pool, desired, budget, now, draft);
   planSize(pool, desired, budget, now, draft);
   planStandby(pool, budget, now, draft);
-  planWriter(pool, draft);
+  planWriter(pool, now, draft);
   planStrangers(pool, draft);
   if (pool.brake)
     draft.hold(
@@ -98,7 +98,7 @@ function planFrozen(pool: PoolSnapshot, now: Instant, draft: Draft): Plan {
     )
       bound.add(record.id);
   for (const decision of decisions) if (isAcceptedWhileFrozen(decision, bound)) draft.decide(decision);
-  planWriter(pool, draft);
+  planWriter(pool, now, draft);
   // The latest start of a drain with a deadline comes also while the pool is frozen.
   if (nextLookAt !== null) draft.lookAgainAt(nextLookAt);
   const freeze = pool.freeze;

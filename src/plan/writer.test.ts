@@ -160,8 +160,13 @@ describe("who does not renew", () => {
     const suspect = { record: { trust: "suspect" } } as const;
     expect(writers(leased([holder({ ...suspect })]))).toEqual(["orders-a ok"]);
     expect(writers(leased([holder({ ...suspect, lease: { state: "unproven", lateAt: NOON + 1 } })]))).toEqual([]);
-    expect(writers(leased([holder({ lease: { state: "unasked" } })]))).toEqual([]);
-    expect(holds(leased([holder({ lease: { state: "unasked" } })]), "orders-a")).toContain("lease_unasked");
+  });
+
+  test("one that has not asked for its lease within a TTL is told of", () => {
+    const fresh = leased([holder({ lease: { state: "unasked", since: NOON - 9_999 } })]);
+    const overdue = leased([holder({ lease: { state: "unasked", since: NOON - 10_000 } })]);
+    expect([writers(fresh), holds(fresh, "orders-a"), plan(fresh).nextLookAt]).toEqual([[], ["serving"], NOON + 1]);
+    expect([writers(overdue), holds(overdue, "orders-a")]).toEqual([[], ["serving", "lease_unasked"]]);
   });
 
   test("a suspect writer is none that another may be drained for (I5)", () => {

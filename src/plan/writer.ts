@@ -6,6 +6,7 @@
  * 3. Nobody is let on in the place of a writer that is lost before that one is fenced: traffic never comes before fencing.
  * 4. A pool without a lease gives none; who holds one from before keeps it until it is over.
  */
+import type { Instant } from "../kernel/clock.ts";
 import { EPOCH_ZERO } from "../kernel/epoch.ts";
 import { isRouted } from "../model/phase.ts";
 import { reason, type Reason } from "../model/reasons.ts";
@@ -14,8 +15,14 @@ import type { Draft } from "./draft.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { compareText, idOf, isCondemned, isServing } from "./view.ts";
 
+interface Planning {
+  readonly pool: PoolSnapshot;
+  readonly now: Instant;
+  readonly draft: Draft;
+}
+
 /** Looks at what else this plan decides: it comes last. */
-export function planWriter(pool: PoolSnapshot, draft: Draft): void {
+export function planWriter(pool: PoolSnapshot, now: Instant, draft: Draft): void {
   if (pool.workloads.length === 0 && pool.spec.state.lease === undefined) return;
   const isGiven = pool.spec.state.lease !== undefined && pool.spec.service.protocol === "relevo/v1";
   const instances = new Map(pool.instances.map((instance) => [idOf(instance), instance]));
@@ -29,7 +36,8 @@ export function planWriter(pool: PoolSnapshot, draft: Draft): void {
     held.add(ordinal);
     const next = waiting.get(ordinal) ?? [];
     const instance = instances.get(holder.instance);
-    if (instance && isProcess(instance, holder) && mayWrite(instance) && !ended.has(holder.instance)) keep(instance, ordinal, next, draft);
+    if (instance && isProcess(instance, holder) && mayWrite(instance) && !ended.has(holder.instance))
+      keep({ pool, now, draft }, instance, ordinal, next);
     else take(workload, holder, next[0], draft);
   }
   const epochs = new Map(pool.workloads.map(({ ordinal, writerEpoch }) => [ordinal, writerEpoch]));
@@ -46,8 +54,12 @@ export function waitsForFence(pool: PoolSnapshot, instance: InstanceSnapshot): R
   return reason("waiting_for_fence", { holder: holder.instance, ordinal });
 }
 
-function keep(instance: InstanceSnapshot, ordinal: number, waiting: readonly InstanceSnapshot[], draft: Draft): void {
-  if (instance.lease.state === "unasked") draft.hold(idOf(instance), reason("lease_unasked", { ordinal }));
+function keep({ pool, now, draft }: Planning, instance: InstanceSnapshot, ordinal: number, waiting: readonly InstanceSnapshot[]): void {
+  if (instance.lease.state === "unasked") {
+    const overdueAt = instance.lease.since + (pool.spec.state.lease?.ttl ?? 0);
+    if (now < overdueAt) draft.lookAgainAt(overdueAt);
+    else draft.hold(idOf(instance), reason("lease_unasked", { ordinal }));
+  }
   for (const other of waiting) draft.hold(idOf(other), reason("waiting_for_writer", { holder: idOf(instance), ordinal }));
 }
 
