@@ -32,7 +32,7 @@ import type {
   RecordQuery,
   WorkloadState,
 } from "../server/control-plane.ts";
-import type { Authority, Freeze, PoolRows, Store } from "../store/port.ts";
+import type { Authority, Freeze, PoolRows, StandingReason, Store } from "../store/port.ts";
 import { applyPool } from "./apply-pool.ts";
 import type { Controller } from "./controller.ts";
 import type { Pass } from "./pass.ts";
@@ -152,11 +152,18 @@ async function poolState(parts: ControlPlaneParts, entry: PoolEntry): Promise<Po
     standby: rows?.instances.filter(({ phase, purpose }) => phase === "standby" && purpose === "standby").length ?? 0,
     phases,
     freeze: rows?.freeze ?? null,
-    reasons: rows?.reasons ?? [],
+    reasons: reasonsOf(parts, entry.key, rows),
     losses,
     heldSteps: rows?.openSteps.filter(({ state }) => state === "held").length ?? 0,
     traffic: trafficOf(parts, routeOf(entry.document)),
   };
+}
+
+/** What is in a store that was rewound says nothing about now. */
+function reasonsOf({ controller }: ControlPlaneParts, pool: string, rows: PoolRows | undefined): readonly StandingReason[] {
+  const pass = controller.lastPass(pool);
+  if (!pass?.snapshot.rewound) return rows?.reasons ?? [];
+  return pass.plan.holds.map(({ subject, reason }) => ({ subject, reason, since: pass.at }));
 }
 
 function trafficOf({ gateways }: ControlPlaneParts, route: string): RouteCounts | null {

@@ -49,6 +49,8 @@ export interface Fleet {
   /** A gateway as a process of its own; port 0 lets the system choose. */
   gatewayProcess(port?: number): Promise<GatewayProcess>;
   load(url: string, mix: Mix): LoadClient;
+  /** Stops the controller, does this with its closed SQLite file, and starts another at the same address. */
+  restartController(meanwhile: (storePath: string) => Promise<void>): Promise<void>;
   /** SIGKILL to the process of this instance alone. */
   killProcess(record: InstanceRecord): void;
   close(): Promise<void>;
@@ -92,20 +94,21 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   closing.push(() => ledger.close());
   const kube = httpKubeApi({ baseUrl: cluster.url });
   closing.push(() => kube.close());
-  const { composed, url, close } = await startController(kube, join(dir, "store.db"), log);
-  closing.push(close);
-  const { controlPlane } = composed;
+  const storePath = join(dir, "store.db");
+  let running = await startController(kube, storePath, log);
+  closing.push(() => running.close());
+  const { url } = running;
 
   const until: Fleet["until"] = async (sentence, holds, limitMs = LIMIT_MS) => {
     const end = clock.monotonic() + limitMs;
     while (!(await holds())) {
       if (clock.monotonic() > end)
-        throw new Error(`not within ${limitMs} ms: ${sentence}\n${JSON.stringify(await picture(controlPlane), null, 1)}`);
+        throw new Error(`not within ${limitMs} ms: ${sentence}\n${JSON.stringify(await picture(running.composed.controlPlane), null, 1)}`);
       await clock.sleep(25);
     }
   };
   const records = async (): Promise<readonly InstanceRecord[]> =>
-    (await controlPlane.listInstances({ limit: 1_000 })).map(({ record }) => record);
+    (await running.composed.controlPlane.listInstances({ limit: 1_000 })).map(({ record }) => record);
   const serving = async (): Promise<readonly InstanceRecord[]> => (await records()).filter(({ phase }) => phase === "serving");
 
   // A pool that comes before its nodes lands on the first of them, all of it.
@@ -113,7 +116,9 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   await kube.create(POOLS, await ordersPool(ledger.url, desired, options), { namespace: "default" });
   return {
     cluster,
-    controlPlane,
+    get controlPlane() {
+      return running.composed.controlPlane;
+    },
     url,
     serving,
     until,
@@ -126,6 +131,11 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       const gateway = await startGateway({ host: "127.0.0.1", port: 0, controllerUrl: via, tokenKeys: [KEY], clock, ids, random, log });
       closing.push(() => gateway.close({ graceMs: 0 }));
       return gateway;
+    },
+    async restartController(meanwhile) {
+      await running.close();
+      await meanwhile(storePath);
+      running = await startController(kube, storePath, log, Number(new URL(url).port));
     },
     async gatewayProcess(port = 0) {
       const gateway = await spawnGateway(dir, url, port);
@@ -162,6 +172,7 @@ async function startController(
   kube: ReturnType<typeof httpKubeApi>,
   storePath: string,
   log: ReturnType<typeof createLogger>,
+  port = 0,
 ): Promise<{ readonly composed: ComposedController; readonly url: string; close(): Promise<void> }> {
   const metrics = createMetrics();
   const driver = new ServiceDriver({ clock });
@@ -173,7 +184,7 @@ async function startController(
   const { controlPlane } = composed;
   const options = { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" };
   const server = await createServer({ options, controlPlane, metrics, log, clock, leaseTokens });
-  url = await server.listen({ host: "127.0.0.1", port: 0 });
+  url = await server.listen({ host: "127.0.0.1", port });
   await composed.controller.start();
   return {
     composed,

@@ -87,6 +87,7 @@ test.each([
   expect(harness.gateways[0]?.routed()).toEqual(before.routed);
   expect(harness.gateways[0]?.routed().toSorted()).toEqual([current, staying].toSorted());
   expect(harness.gateways[0]?.member(former)).toBeUndefined();
+  expect((await harness.pool()).reasons.map(({ reason }) => reason.code)).toEqual(["store_rewound"]);
   const explained = await harness.http.inject({ url: "/v1/explain?subject=default/orders" });
   expect(explained.json()).toMatchObject({ reasons: [{ code: "store_rewound" }] });
   expect(compareEpochs((await harness.pool()).generation, generation)).toBeLessThan(0);
