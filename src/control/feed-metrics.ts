@@ -22,6 +22,8 @@ function feed(metrics: Metrics, pool: string, change: Change, journal: Journal):
       return;
     case "end_step":
       return metrics.countStep(journal.kindOf(change.step) ?? change.step.split("/")[0] ?? "unknown", change.outcome);
+    case "pass_writer":
+      return metrics.countWriter(pool, change.to === null ? "nobody" : "process");
     case "count_loss":
       return metrics.countLoss(pool, change.loss, change.obligations, change.seal === "assumed");
     case "create_instance":
@@ -29,7 +31,6 @@ function feed(metrics: Metrics, pool: string, change: Change, journal: Journal):
     case "update_instance":
     case "renew_incarnation":
     case "set_trust":
-    case "pass_writer":
     case "record_step":
     case "retry_step":
     case "set_reasons":

@@ -50,6 +50,10 @@ export function createMetrics(registry: Registry = new Registry()) {
   const assumedSeals = counter("relevo_assumed_seals_total", "Seals outside the zero-loss claim.", ["pool"]);
   const replacements = counter("relevo_serving_started_total", "Instances that began to serve.", ["pool"]);
   const candidateFailures = counter("relevo_candidate_failures_total", "Candidates that failed before they served.", ["pool", "failure"]);
+  const writers = counter("relevo_writer_leases_total", "Times that a writer lease was passed to a process, or taken from one.", [
+    "pool",
+    "to",
+  ]);
   const evacuees = gauge("relevo_evacuees", "Instances that must be replaced, by what the newest schedule says of them.", ["turn"]);
   const predicted = gauge("relevo_evacuation_predicted", "Of them: how many will serve in time, as the newest schedule says.", ["within"]);
   const evacuations = counter("relevo_evacuations_total", "Replacements that the schedule began.", ["pool", "in_time"]);
@@ -111,6 +115,7 @@ export function createMetrics(registry: Registry = new Registry()) {
       lostObligations.inc({ pool, loss }, obligations);
       if (isAssumed) assumedSeals.inc({ pool });
     },
+    countWriter: (pool: string, to: "process" | "nobody"): void => writers.inc({ pool, to }),
     setEvacuation(
       turns: Readonly<Record<"go" | "wait" | "unsavable", number>>,
       prediction: { readonly within: number; readonly beforeDeadline: number },

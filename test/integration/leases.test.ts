@@ -78,6 +78,9 @@ test("a holder that is silent is suspected, then fenced, and only after its tomb
 
   const [row] = (await workloadsOf(harness)).filter(({ ordinal }) => ordinal === victim?.ordinal);
   expect(row).toMatchObject({ writerEpoch: "0.2", minAcceptedEpoch: "0.2" });
+  expect((await harness.http.inject({ url: "/metrics" })).body).toContain(
+    'relevo_writer_leases_total{pool="default/orders",to="nobody"} 1',
+  );
   // It comes back: nothing of it is accepted, and it hears so.
   harness.writers.silent.delete(id);
   await harness.pass(5_000);
