@@ -24,6 +24,13 @@ describe("where machines go, tries are spread over the time until they are gone 
     expect(gates(["12:00:00", "12:00:10", "12:00:40", "12:02:10"], "12:02:11")).toBe("candidates_held 600");
   });
 
+  test("of several that failed at one moment it does not matter which is seen first (I17)", () => {
+    const going = { ...failed("12:00:00", "a"), instance: "x-2" };
+    const late = { ...failed("12:00:00", "a", "not_ready_in_time"), instance: "x-1" };
+    const gate = (failures: PoolSnapshot["failures"]) => until(candidateGate(poolOf({}, [serving()], { failures }), "a", at("12:00:01")));
+    expect([gate([going, late]), gate([late, going])]).toEqual(["candidate_backoff 30", "candidate_backoff 30"]);
+  });
+
   test("another failure keeps its short pause", () => {
     const failures = [failed("12:00:00", "a", "not_ready_in_time")];
     expect(until(candidateGate(poolOf({}, [serving()], { failures }), "a", NOON))).toBe("candidate_backoff 1");

@@ -7,6 +7,7 @@ import { formatDuration } from "../kernel/units.ts";
 import { reason, type Reason } from "../model/reasons.ts";
 import { isCandidate } from "../model/phase.ts";
 import type { PoolSnapshot } from "./snapshot.ts";
+import { compareText } from "./view.ts";
 
 /** The pause after the first failure; it doubles with each further one. */
 export const FIRST_BACKOFF_MS = 1_000;
@@ -70,7 +71,7 @@ function failuresWithin(pool: PoolSnapshot, concerns: (failure: Failure) => bool
   const { per } = pool.spec.disruption.candidates;
   return pool.failures
     .filter((each) => concerns(each) && each.at > now - per && !BLAMELESS.includes(each.failure))
-    .toSorted((a, b) => a.at - b.at);
+    .toSorted((a, b) => a.at - b.at || compareText(a.instance, b.instance));
 }
 
 /** The last of those that failed before the pause after the first one was over stands for all of them. */

@@ -62,8 +62,8 @@ export class Injector {
   endDrains(nodes: ReadonlySet<string>): number {
     const { cluster, clock, scenario } = this.#world;
     let ended = 0;
-    for (const { name, isReady, isDeleting } of cluster.provisioner.nodes()) {
-      if (!nodes.has(name) || !isReady || isDeleting) continue;
+    for (const { name, isReady } of cluster.provisioner.nodes()) {
+      if (!nodes.has(name) || !isReady) continue; // one that is being deleted waits for the drain too
       const { instanceId, region, account } = cluster.provisioner.interrupt(name, { deadlineMs: scenario.leadMs });
       const event = { id: this.#injection.noticeId(), at: clock.now(), machineId: instanceId, region, account };
       this.#injection.post(spotInterruptionWarning(event));
