@@ -43,6 +43,9 @@ export interface ControllerCommandOptions extends GlobalOptions {
   readonly port: number;
   readonly webhookSecretFile?: string;
   readonly advertise?: string;
+  /** Both or neither: where the learning of what the site absorbs begins. */
+  readonly absorbPerSecond?: number;
+  readonly absorbAtOnce?: number;
   readonly spotLead: number;
   readonly logLevel: string;
 }

@@ -263,6 +263,8 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--host <address>", "another than loopback demands RELEVO_TOKEN", "127.0.0.1")
     .option("--port <port>", "0 lets the system choose", port, 7070)
     .option("--webhook-secret-file <file>", "with which notices are signed")
+    .option("--absorb-per-second <n>", "how many evacuations the site is known to absorb a second; more is learned", count)
+    .option("--absorb-at-once <n>", "and how many at once", count)
     .option("--advertise <url>", "how instances reach this API, to renew writer leases (default: where it listens)")
     .addOption(durationOption("--spot-lead <duration>", "how long a spot warning leads", 120_000))
     .addOption(level())

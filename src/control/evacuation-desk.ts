@@ -12,7 +12,7 @@ import type { Instant } from "../kernel/clock.ts";
 import type { CapacityView, EvacuationOverview } from "../plan/evacuation/capacity-view.ts";
 import { SITE } from "../observe/spots.ts";
 import { beginningsOf, isPaced } from "../plan/evacuation/beginnings.ts";
-import { AbsorptionBucket, type LearnedAbsorption } from "../plan/evacuation/bucket.ts";
+import { AbsorptionBucket, type AbsorptionConfig, type LearnedAbsorption } from "../plan/evacuation/bucket.ts";
 import { evacueesOf } from "../plan/evacuation/evacuees.ts";
 import type { EvacuationPolicy } from "../plan/evacuation/policy.ts";
 import { planEvacuation } from "../plan/evacuation/schedule.ts";
@@ -34,12 +34,25 @@ const MOST_ADMITTING_MS = 30_000;
 const TELL_AGAIN_MS = 60_000;
 const NO_GRANTS: ReadonlyMap<string, Grant> = new Map();
 
+export interface BeginningAbsorption {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+/** Who says that a site takes little at once is believed: it is not learned to be more than that in the first moment. */
+function beginningOf(known: BeginningAbsorption | undefined): AbsorptionConfig {
+  if (known === undefined) return FIRST_ABSORPTION;
+  return { ...FIRST_ABSORPTION, ...known, leastBurst: Math.min(known.burst, FIRST_ABSORPTION.leastBurst) };
+}
+
 export interface EvacuationDeskOptions {
   readonly capacity: () => CapacityView;
   /** Pools whose turn has come by what another one's look changed. */
   readonly onTurn: (pool: string) => void;
   readonly log: ControllerLog;
   readonly policy?: EvacuationPolicy;
+  /** Where learning begins, for a site of which that is known: at least one a second and one at once. */
+  readonly absorption?: BeginningAbsorption;
   readonly onPlan?: (plan: EvacuationPlan, begun: readonly Evacuee[]) => void;
 }
 
@@ -166,7 +179,7 @@ export class EvacuationDesk {
   }
 
   #bucketAt(now: Instant): AbsorptionBucket {
-    this.#bucket ??= new AbsorptionBucket(FIRST_ABSORPTION, now);
+    this.#bucket ??= new AbsorptionBucket(beginningOf(this.#options.absorption), now);
     return this.#bucket;
   }
 

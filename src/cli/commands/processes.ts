@@ -7,7 +7,12 @@ import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import type { ClusterCommandOptions, ControllerCommandOptions, GatewayCommandOptions } from "../process-commands.ts";
 
 export async function controller(context: CliContext, options: ControllerCommandOptions): Promise<ExitCode> {
-  const { kubeconfig, webhookSecretFile, spotLead, store, ...rest } = options;
+  const { kubeconfig, webhookSecretFile, spotLead, store, absorbPerSecond, absorbAtOnce, ...rest } = options;
+  if ((absorbPerSecond === undefined) !== (absorbAtOnce === undefined))
+    throw new UsageError("absorption_incomplete", "What a site absorbs is told whole.", {
+      found: absorbPerSecond === undefined ? "--absorb-at-once alone" : "--absorb-per-second alone",
+      allowed: "both --absorb-per-second and --absorb-at-once, or neither",
+    });
   const { runController } = await import("../processes/controller-process.ts");
   await runController({
     ...rest,
@@ -16,6 +21,8 @@ export async function controller(context: CliContext, options: ControllerCommand
     token: context.env.RELEVO_TOKEN ?? null,
     webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : secretOf(context, webhookSecretFile),
     spotLeadMs: spotLead,
+    absorption:
+      absorbPerSecond === undefined || absorbAtOnce === undefined ? undefined : { perSecond: absorbPerSecond, burst: absorbAtOnce },
   });
   return EXIT.done;
 }

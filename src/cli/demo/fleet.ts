@@ -27,6 +27,8 @@ export interface FleetOptions {
   readonly nodes: number;
   /** Two unless said otherwise. */
   readonly zones?: readonly string[];
+  /** What this machine takes at once; the controller's own beginning unless said otherwise. */
+  readonly absorption?: { readonly perSecond: number; readonly burst: number };
   /** Machines on demand beside them; none unless said otherwise. */
   readonly onDemand?: number;
   /** From the notice of an interruption to the loss of the machine. */
@@ -82,6 +84,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       bootDelayMs: 1_500,
       disruptionIntervalMs: DISRUPTION_INTERVAL_MS,
       spotLeadMs: options.spotLeadMs,
+      ...(options.absorption === undefined ? {} : { absorption: options.absorption }),
       ports: { gateway: 0, controller: 0, cluster: 0, admin: 0 },
       logLevel: options.logLevel,
       token: null,

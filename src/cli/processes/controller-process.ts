@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { ServiceDriver } from "../../drivers/service/service-driver.ts";
 import { leaseKeyIn } from "../../lease/key-file.ts";
 import { LeaseTokens } from "../../lease/token.ts";
+import { isLoopback } from "../../kernel/loopback.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
 import { loadKubeApi } from "../../kube/config.ts";
 import { createServer } from "../../server/app.ts";
@@ -26,6 +27,8 @@ export interface ControllerProcessOptions {
   readonly token: string | null;
   readonly webhookSecret: string | null;
   readonly spotLeadMs?: number | undefined;
+  /** Of the site, where learning begins: evacuations a second, and at once. */
+  readonly absorption?: { readonly perSecond: number; readonly burst: number } | undefined;
   /** How instances reach this API, where that is not the address on which it listens. */
   readonly advertise?: string | undefined;
   readonly logLevel: string;
@@ -53,6 +56,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
     metrics,
     leaseDoor: { tokens: leaseTokens, url: () => new URL(RENEW_PATH, reachedAt).href },
     ...(options.spotLeadMs === undefined ? {} : { spotLeadMs: options.spotLeadMs }),
+    ...(options.absorption === undefined ? {} : { absorption: options.absorption }),
   });
   const server = await createServer({
     options: { host: options.host, token: options.token, webhookSecret: options.webhookSecret, version: VERSION },
@@ -64,6 +68,8 @@ export async function runController(options: ControllerProcessOptions): Promise<
   });
   const url = await server.listen({ host: options.host, port: options.port });
   reachedAt ||= url;
+  if (options.advertise === undefined && !isLoopback(options.host))
+    log.warn({ url }, "instances are told to renew writer leases here: set --advertise to an address that they reach");
   log.info({ url }, "the controller's API is up");
   tellReady({ controller: url });
   // It starts once it has seen the whole cluster, which may be away for as long as it likes.

@@ -11,7 +11,7 @@ import { Witnesses } from "../../control/rewound.ts";
 import { parsePool } from "../../control/pool-informer.ts";
 import { PoolWriter } from "../../control/pool-writer.ts";
 import { tellPools } from "../../control/tell-pools.ts";
-import { EvacuationDesk } from "../../control/evacuation-desk.ts";
+import { type BeginningAbsorption, EvacuationDesk } from "../../control/evacuation-desk.ts";
 import { feedEvacuation, feedMetrics, feedPass } from "../../control/feed-metrics.ts";
 import type { InstanceDriver } from "../../drivers/port.ts";
 import type { EvacuationPolicy } from "../../plan/evacuation/policy.ts";
@@ -43,6 +43,8 @@ export interface ControllerComposition {
   readonly metrics: Metrics;
   /** Of an EC2 spot warning; the cloud's 120 s when absent. */
   readonly spotLeadMs?: number;
+  /** What the site is known to absorb, where learning begins. */
+  readonly absorption?: BeginningAbsorption;
   /** Told of each pass, beside the metrics: whoever checks what is planned. */
   readonly onPass?: (pass: Pass) => void;
   /** In the place of `planEvacuation`. */
@@ -117,6 +119,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     capacity: () => capacity.view(),
     onTurn: (pool) => controller?.wake(pool),
     onPlan: (plan, begun) => feedEvacuation(metrics, plan, begun),
+    ...(options.absorption === undefined ? {} : { absorption: options.absorption }),
     ...(options.evacuationPolicy === undefined ? {} : { policy: options.evacuationPolicy }),
     log: say,
   });

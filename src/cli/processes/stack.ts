@@ -21,6 +21,8 @@ export interface StackOptions {
   readonly bootDelayMs: number;
   readonly disruptionIntervalMs: number;
   readonly spotLeadMs: number;
+  /** Of the site, where the controller begins to learn it; its own beginning when absent. */
+  readonly absorption?: { readonly perSecond: number; readonly burst: number };
   /** 0 lets the system choose. */
   readonly ports: { readonly gateway: number; readonly controller: number; readonly cluster: number; readonly admin: number };
   readonly logLevel: string;
@@ -80,6 +82,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       ...["--kubeconfig", (await clusterStart).kubeconfig ?? "", "--store", join(dir, "store.db")],
       ...["--port", portOf(known.controller, ports.controller)],
       ...["--webhook-secret-file", join(dir, "webhook.secret"), "--spot-lead", formatDuration(options.spotLeadMs)],
+      ...absorptionFlags(options),
     ]);
     const gatewayStart = begin("gateway", SERVES_MUCH, async (known) => [
       "gateway",
@@ -151,6 +154,11 @@ function keepTelling(tell: () => void, clock: Clock, onTrouble: StackOptions["on
     retry = undefined;
   };
   return attempt;
+}
+
+function absorptionFlags({ absorption }: StackOptions): readonly string[] {
+  if (absorption === undefined) return [];
+  return ["--absorb-per-second", String(absorption.perSecond), "--absorb-at-once", String(absorption.burst)];
 }
 
 function portOf(url: string | undefined, otherwise: number): string {

@@ -61,6 +61,12 @@ test("when a successor came to serve counts, also when it has left since", () =>
   expect(fate?.servingAt).toBe(T0 + 1_234);
 });
 
+test("a successor whose own node was announced next served before it drained, though nobody looked in between", () => {
+  const drain = { loss: "deadline", since: at(3_000), deadline: null } as const;
+  const [fate] = fatesOf([evacuee("a")], [view("s", { replaces: "a", phase: "deleted", seal: "confirmed", drain })], new Map());
+  expect(fate?.servingAt).toBe(T0 + 3_000);
+});
+
 test("the outcome of a class: how many, how, and how long it took", () => {
   const fates = fatesOf(
     [evacuee("a"), evacuee("b"), evacuee("c")],

@@ -33,15 +33,22 @@ export function fatesOf(
     const successor = instances
       .filter(({ replaces, failure }) => replaces === evacuee.instance && failure === null)
       .toSorted((a, b) => (a.createdAt < b.createdAt ? 1 : -1))[0];
-    const isServing = successor?.phase === "serving" ? Date.parse(successor.phaseSince) : null;
+    const served = successor === undefined ? null : servedAt(successor);
     return {
       ...evacuee,
       successor: successor?.id ?? null,
       byStandby: successor !== undefined && Date.parse(successor.createdAt) < evacuee.noticedAt,
-      servingAt: successor === undefined ? null : (servingSince.get(successor.id) ?? isServing),
+      servingAt: successor === undefined ? null : (servingSince.get(successor.id) ?? served),
       seal: byId.get(evacuee.instance)?.seal ?? null,
     };
   });
+}
+
+/** One that drains, or has, served before: its own node was announced too, and nobody may have looked in between. */
+function servedAt({ phase, phaseSince, drain, seal }: InstanceView): number | null {
+  if (phase === "serving") return Date.parse(phaseSince);
+  if (drain === null || (seal === null && phase !== "draining")) return null;
+  return Date.parse(drain.since ?? phaseSince);
 }
 
 export interface ClassOutcome {
