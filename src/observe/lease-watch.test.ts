@@ -161,6 +161,7 @@ test("nothing runs on while nothing is watched", async () => {
   watch.forget(POOL);
   observe(held(3));
   watch.stop();
+  observe(held(3));
   expect([watch.isWatching, stateNow()]).toEqual([false, "none"]);
   await clock.advance(60_000);
 });

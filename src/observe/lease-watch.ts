@@ -40,13 +40,16 @@ export class LeaseWatch {
   #lookMs = LONGEST_LOOK_MS;
   #lookedAt = 0;
   #timer: Timer | undefined;
+  #isStopped = false;
 
   constructor({ clock, onReturn }: LeaseWatchOptions) {
     this.#clock = clock;
     this.#onReturn = onReturn;
   }
 
+  /** For good: a look that ends later brings nothing back. */
   stop(): void {
+    this.#isStopped = true;
     this.#timer?.cancel();
     this.#timer = undefined;
     this.#pools.clear();
@@ -56,7 +59,7 @@ export class LeaseWatch {
   observe(pool: string, workloads: readonly Workload[], ttlMs: number | null): void {
     this.#look();
     const held = ttlMs === null ? [] : workloads.filter(({ holder }) => holder !== null);
-    if (held.length === 0 || ttlMs === null) return this.forget(pool);
+    if (held.length === 0 || ttlMs === null || this.#isStopped) return this.forget(pool);
     const before = this.#pools.get(pool);
     const after = new Map<string, Entry>();
     for (const workload of held) after.set(keyOf(workload), this.#seen(before?.get(keyOf(workload)), workload, ttlMs));
