@@ -68,10 +68,15 @@ export function createMetrics(registry: Registry = new Registry()) {
   });
   const ofPool = [serving, desired, floor, frozen, heldSteps, lastPass];
 
+  /** By pool, as it was set last: most passes change nothing of it. */
+  const shown = new Map<string, string>();
   return {
     registry,
 
     setPool(pool: string, state: PoolGauges): void {
+      const text = JSON.stringify(state);
+      if (shown.get(pool) === text) return;
+      shown.set(pool, text);
       for (const phase of PHASES) if (phase !== "deleted") instances.set({ pool, phase }, state.phases[phase] ?? 0);
       serving.set({ pool }, state.serving);
       desired.set({ pool }, state.desired);
@@ -83,6 +88,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     },
     /** Its gauges go; what was counted stays. */
     forgetPool(pool: string): void {
+      shown.delete(pool);
       for (const phase of PHASES) instances.remove({ pool, phase });
       for (const metric of ofPool) metric.remove({ pool });
     },

@@ -27,6 +27,7 @@ export class InstanceRepository {
   readonly #db: Kysely<Schema>;
   readonly #queries: ReturnType<typeof queriesOf>;
   readonly #living: KeptList<InstanceRow, InstanceRecord>;
+  #failures = 0;
 
   constructor(db: SqliteKysely<Schema>) {
     this.#db = db;
@@ -67,6 +68,7 @@ export class InstanceRepository {
   async save(record: InstanceRecord): Promise<void> {
     await this.#queries.save.run(this.#db, { id: record.id, ...toInstanceState(record) });
     this.#living.wrote(record.id);
+    if (record.failedAt !== null) this.#failures += 1;
   }
 
   /** What is fixed at an instance's creation changes here alone; the caller has read the record in this transaction. */
@@ -77,6 +79,11 @@ export class InstanceRepository {
 
   listLiving(pool: string): Promise<readonly InstanceRecord[]> {
     return this.#living.list(pool);
+  }
+
+  /** Rises with each write that can change what `listFailures` returns. */
+  get failureWrites(): number {
+    return this.#failures + this.#living.untoldWrites;
   }
 
   async listFailures(pool: string): Promise<CandidateFailure[]> {

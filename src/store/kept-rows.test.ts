@@ -94,20 +94,30 @@ test("what is read inside a transaction is not kept: it may be rolled back", asy
   expect(await kept.list("p")).toEqual(["a=1"]);
 });
 
-test("a value is read again when one of its tables was written", async () => {
-  const db = {
-    instances: 0,
-    evidence: 0,
-    isInTransaction: false,
-    writesTo: (name: string) => (name === "evidence" ? db.evidence : db.instances),
-  };
+test("a value is read again when its count changed, and inside a transaction always", async () => {
+  const db = { writes: 0, isInTransaction: false };
   let reads = 0;
-  const kept = new KeptValue(db, ["instances", "evidence"], async (pool) => `${pool} ${++reads}`);
+  const kept = new KeptValue(
+    db,
+    () => db.writes,
+    async (pool) => `${pool} ${++reads}`,
+  );
 
   expect([await kept.get("p"), await kept.get("p"), await kept.get("q")]).toEqual(["p 1", "p 1", "q 2"]);
-  db.evidence += 1;
+  db.writes += 1;
   expect([await kept.get("p"), await kept.get("p")]).toEqual(["p 3", "p 3"]);
   db.isInTransaction = true;
-  db.instances += 1;
+  db.writes += 1;
   expect([await kept.get("p"), await kept.get("p")]).toEqual(["p 4", "p 5"]);
+});
+
+test("it is known how many writes nobody told of", () => {
+  const { kept, told, write } = table();
+  told("a", "1");
+  expect(kept.untoldWrites).toBe(0);
+  write("a", "2");
+  expect(kept.untoldWrites).toBe(1);
+  told("a", "3");
+  told("b", "1");
+  expect(kept.untoldWrites).toBe(1);
 });

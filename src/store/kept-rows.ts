@@ -17,21 +17,21 @@ export interface WriteCounts {
 /** Writes that are remembered; a list that is further behind is read anew. */
 const MAX_REMEMBERED = 1_000;
 
-/** A value read of some tables, per pool. */
+/** A value per pool, read again when the count that it depends on has changed. */
 export class KeptValue<T> {
-  readonly #db: WriteCounts;
-  readonly #tables: readonly (keyof Schema)[];
+  readonly #db: Pick<WriteCounts, "isInTransaction">;
+  readonly #countOf: () => number;
   readonly #read: (pool: string) => Promise<T>;
   readonly #known = new Map<string, { readonly at: number; readonly value: T }>();
 
-  constructor(db: WriteCounts, tables: readonly (keyof Schema)[], read: (pool: string) => Promise<T>) {
+  constructor(db: Pick<WriteCounts, "isInTransaction">, countOf: () => number, read: (pool: string) => Promise<T>) {
     this.#db = db;
-    this.#tables = tables;
+    this.#countOf = countOf;
     this.#read = read;
   }
 
   async get(pool: string): Promise<T> {
-    const at = this.#tables.reduce((sum, table) => sum + this.#db.writesTo(table), 0);
+    const at = this.#countOf();
     const known = this.#known.get(pool);
     if (known?.at === at) return known.value;
     const value = await this.#read(pool);
@@ -64,6 +64,7 @@ export class KeptList<Row extends { readonly id: string; readonly pool: string; 
   /** The rows of the newest writes; the last of them is of write `#told`. */
   #written: string[] = [];
   #told: number;
+  #untold = 0;
 
   constructor(options: KeptListOptions<Row, T>) {
     this.#options = options;
@@ -73,9 +74,16 @@ export class KeptList<Row extends { readonly id: string; readonly pool: string; 
   /** To be called right after each statement that wrote one row. */
   wrote(id: string): void {
     const count = this.#options.db.writesTo(this.#options.table);
+    this.#untold += count - this.#told - 1;
     if (count !== this.#told + 1 || this.#written.length >= MAX_REMEMBERED) this.#written = [];
     this.#written.push(id);
     this.#told = count;
+  }
+
+  /** Writes of which nobody said what they wrote. */
+  get untoldWrites(): number {
+    const { db, table } = this.#options;
+    return this.#untold + db.writesTo(table) - this.#told;
   }
 
   async list(pool: string): Promise<readonly T[]> {

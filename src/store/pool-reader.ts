@@ -29,14 +29,30 @@ export class PoolReader {
   constructor(db: SqliteKysely<Schema>, repositories: Repositories) {
     const { pools, instances, evidence, workloads } = repositories;
     this.#repositories = repositories;
-    this.#pool = new KeptValue(db, ["pools"], async (pool) => {
-      const row = await pools.find(pool);
-      return row?.claimed === true ? { ...row, reasons: JSON.parse(row.reasons) as StandingReason[] } : undefined;
-    });
+    this.#pool = new KeptValue(
+      db,
+      () => db.writesTo("pools"),
+      async (pool) => {
+        const row = await pools.find(pool);
+        return row?.claimed === true ? { ...row, reasons: JSON.parse(row.reasons) as StandingReason[] } : undefined;
+      },
+    );
     // Evidence is of instances that are there, so all that a new instance has is written after it.
-    this.#evidence = new KeptValue(db, ["evidence"], (pool) => evidence.listLiving(pool));
-    this.#failures = new KeptValue(db, ["instances"], (pool) => instances.listFailures(pool));
-    this.#workloads = new KeptValue(db, ["workloads"], (pool) => workloads.list(pool));
+    this.#evidence = new KeptValue(
+      db,
+      () => db.writesTo("evidence"),
+      (pool) => evidence.listLiving(pool),
+    );
+    this.#failures = new KeptValue(
+      db,
+      () => instances.failureWrites,
+      (pool) => instances.listFailures(pool),
+    );
+    this.#workloads = new KeptValue(
+      db,
+      () => db.writesTo("workloads"),
+      (pool) => workloads.list(pool),
+    );
   }
 
   /** To be called outside of transactions; undefined when the pool is not claimed. */
