@@ -47,8 +47,8 @@ export function conflictsPause(): Checker {
   };
 }
 
-/** As the planner pauses after a first failure; less by the time between a decision and its commit. */
-const FIRST_PAUSE_MS = 900;
+/** As the planner pauses after a first failure; less by a third, for a clock that is being put right, and by the time between a decision and its commit. */
+const FIRST_PAUSE_MS = 600;
 
 /** Watches: commits that give a candidate up, and those that make the next one. */
 export function candidatesPause(): Checker {
