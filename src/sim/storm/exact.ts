@@ -13,13 +13,13 @@
  * All are there from the beginning and each takes one token, so that is also enough: to exchange two neighbours of a class that are not in this order makes neither
  * late. A partial solution is therefore kept as the starts of each site in this order.
  */
+import { RelevoError } from "../../kernel/errors.ts";
 import { Book, isLeft, type Option } from "../../plan/evacuation/book.ts";
 import { Lane } from "../../plan/evacuation/lane.ts";
 import { type Mover, moversOf } from "../../plan/evacuation/movers.ts";
 import type { EvacuationInput } from "../../plan/evacuation/types.ts";
 import { PRIORITIES } from "../../model/membership.ts";
 
-/** Beyond it the search may not end in any reasonable time. */
 export const MOST_EXACT = 12;
 
 /** Of each class: saved in time, and placed at all. */
@@ -30,10 +30,14 @@ export function compareWorth(a: Worth, b: Worth): number {
   return index === -1 ? 0 : (a[index] ?? 0) - (b[index] ?? 0);
 }
 
-/** The greatest worth that any solution has. */
+/** The greatest worth that any solution has. Throws `too_many_evacuees` beyond `MOST_EXACT`. */
 export function exactWorth(input: EvacuationInput): Worth {
   if (new Set(input.evacuees.map(({ id }) => id)).size > MOST_EXACT)
-    throw new RangeError(`${input.evacuees.length} evacuees are too many for an exact search, at most ${MOST_EXACT}`);
+    throw new RelevoError("too_many_evacuees", "an exact search of so many evacuees may not end in any reasonable time", {
+      found: input.evacuees.length,
+      allowed: `at most ${MOST_EXACT}`,
+      todo: "compare with the bound instead",
+    });
   return new Search(input).run();
 }
 
