@@ -125,6 +125,17 @@ describe("who cannot be saved hears of it at once (S12, D11)", () => {
     );
   });
 
+  test("one whose late place comes later waits for it, and that it comes too late is said already now", () => {
+    const late = { supply: "on_demand/local", startAt: NOON + 9_000, servingAt: NOON + 39_000, breach: false, preempts: null };
+    const grant: Grant = { kind: "unsavable", evacuee: "a", why: "time", missing: "38000 ms", late, reservedUntil: null };
+    const pool = poolOf({ desired: 1 }, [noticed("a", 0)], granted(grant));
+    expect(done(planPool(pool, NOON))).toEqual([]);
+    expect(said(planPool(pool, NOON), "a")).toContain(
+      "it cannot be saved in time (time: 38000 ms); its replacement is meant to serve at 2026-11-30T12:00:39.000Z",
+    );
+    expect(done(planPool(pool, NOON + 9_000))).toEqual(["add for a"]);
+  });
+
   test("a notice one second before the end and fifty more of it: one replacement, told to be late; then its loss escalates and it stays one", () => {
     const demand: Supply = supply("on_demand/local", { kind: "on_demand", readyInMs: 30_000, free: 60 });
     const given = serving({ id: "a", on: [node("n-a", { cordoned: "by_us" })] });

@@ -21,7 +21,8 @@ export function turnOf(pool: PoolSnapshot, instance: string, now: Instant): Turn
   const { supply, startAt } = placeOf(grant, now);
   if (supply === null) return { mayGo: false, reason: unsavable(grant), until: null };
   if (startAt <= now) return { mayGo: true, standby: supply === standbySupplyId(pool.pool) };
-  return { mayGo: false, reason: reason("evacuation_wait", { supply, until: formatInstant(startAt) }), until: startAt };
+  const why = grant.kind === "unsavable" ? unsavable(grant) : reason("evacuation_wait", { supply, until: formatInstant(startAt) });
+  return { mayGo: false, reason: why, until: startAt };
 }
 
 function placeOf(grant: Grant, now: Instant): { readonly supply: string | null; readonly startAt: Instant } {

@@ -61,6 +61,8 @@ const MAY_WAIT: ReadonlySet<string> = new Set([
   "surge_used",
   "standby_taken",
   "evacuation_wait",
+  "evacuation_late",
+  "evacuation_unsavable",
 ]);
 
 /** Watches: every plan. While anything else fails, a free place is filled in the same plan, or its own reason is told. */
