@@ -71,6 +71,11 @@ export class Budget {
     return this.#spare > 0;
   }
 
+  /** How many more serve than are desired; below 0 when fewer do. */
+  spare(): number {
+    return this.#spare;
+  }
+
   hasDrainSlot(): boolean {
     return this.#draining > 0;
   }

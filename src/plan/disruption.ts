@@ -139,12 +139,22 @@ function considerDrain(pool: PoolSnapshot, instance: InstanceSnapshot, desired: 
     );
   }
   const latestStart = deadline - pool.spec.disruption.drainLead;
-  const canGo = (replacement && isServing(replacement)) || budget.hasSpare() || now >= latestStart;
+  const isReplaced = replacement !== undefined && isServing(replacement);
+  const canGo = isReplaced || budget.spare() > promisedToOthers(pool, instance, draft) || now >= latestStart;
   if (!canGo) {
     draft.hold(idOf(instance), waiting(pool, instance, desired), latestStart);
     return;
   }
   drain(instance, "drain_deadline", deadline, budget, draft);
+}
+
+/** Serving ones that are the successors of others which have not left yet: whoever goes by one of these leaves too few when its own predecessor goes. */
+function promisedToOthers(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): number {
+  return pool.instances.filter((other) => {
+    if (idOf(other) === idOf(instance) || !isServing(other) || !isCondemned(other) || draft.hasDecisionFor(idOf(other))) return false;
+    const successor = replacementOf(pool, other);
+    return successor !== undefined && isServing(successor);
+  }).length;
 }
 
 function waiting(pool: PoolSnapshot, instance: InstanceSnapshot, desired: number): Reason {

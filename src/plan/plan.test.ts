@@ -244,6 +244,18 @@ describe("a deadline", () => {
     expect(brief(planPool(pool, NOON))).toEqual(["add #0 replace for a", "add #1 replace for b"]);
   });
 
+  test("of one whose successor does not serve yet is not met by the successor of another: both together would leave too few (S4)", () => {
+    const first = condemned({ id: "a" });
+    const second = condemned({ id: "b", record: { ordinal: 1 } });
+    const ofSecond = serving({ id: "c", record: { ordinal: 1, replaces: "b", purpose: "replace" } });
+    const ofFirst = instance("preparing", { id: "d", pods: [], record: { replaces: "a", purpose: "replace" } });
+    const pool = poolOf({ desired: 2 }, [first, second, ofSecond, ofFirst]);
+    expect(brief(planPool(pool, NOON))).toEqual(["drain b deadline"]);
+    // One that serves beyond all that are desired or promised may be gone by.
+    const more = poolOf({ desired: 2 }, [first, second, ofSecond, ofFirst, serving({ id: "e", record: { ordinal: 2 } })]);
+    expect(brief(planPool(more, NOON)).filter((line) => line.startsWith("drain"))).toEqual(["drain a deadline", "drain b deadline"]);
+  });
+
   test("that becomes known during a voluntary drain is told to the instance", () => {
     const pool = poolOf({}, [
       draining({ on: [going], evidence: ["node_drifted", "spot_interruption"], deadline: at("12:01:00") }),

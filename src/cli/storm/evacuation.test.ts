@@ -8,6 +8,7 @@ const evacuee = (instance: string, more: Partial<Evacuee> = {}): Evacuee => ({
   instance,
   pool: "default/orders",
   priority: "critical",
+  ordinal: 0,
   node: "n1",
   noticedAt: T0,
   ...more,
@@ -53,6 +54,17 @@ test("a successor that was there before the notice was a standby; one that faile
     ["s", true, 900, null],
     ["y", false, 4_000, "confirmed"],
     [null, false, null, "forced"],
+  ]);
+});
+
+test("one whose place was filled after it had left was replaced too; one of another place was not", () => {
+  const instances = [
+    view("f", { purpose: "fill", createdAt: at(2_000), phaseSince: at(5_000) }),
+    view("g", { purpose: "fill", ordinal: 1, createdAt: at(2_000) }),
+  ];
+  expect(fatesOf([evacuee("a"), evacuee("b", { ordinal: 2 })], instances, new Map()).map(({ successor }) => successor)).toEqual([
+    "f",
+    null,
   ]);
 });
 

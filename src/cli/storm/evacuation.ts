@@ -6,6 +6,8 @@ export interface Evacuee {
   readonly instance: string;
   readonly pool: string;
   readonly priority: Priority;
+  /** Its place in the pool, which its successor gets. */
+  readonly ordinal: number;
   readonly node: string;
   /** Ms since the epoch. */
   readonly noticedAt: number;
@@ -29,19 +31,27 @@ export function fatesOf(
 ): readonly Fate[] {
   const byId = new Map(instances.map((each) => [each.id, each]));
   return evacuees.map((evacuee) => {
-    // Candidates that failed have no one who serves; the one that does, or that is on its way, is the successor.
-    const successor = instances
-      .filter(({ replaces, failure }) => replaces === evacuee.instance && failure === null)
-      .toSorted((a, b) => (a.createdAt < b.createdAt ? 1 : -1))[0];
-    const served = successor === undefined ? null : servedAt(successor);
+    const successors = successorsOf(evacuee, instances);
+    const servedAtOf = (each: InstanceView): number | null => servingSince.get(each.id) ?? servedAt(each);
+    const successor = successors.find((each) => servedAtOf(each) !== null) ?? successors.at(-1);
     return {
       ...evacuee,
       successor: successor?.id ?? null,
       byStandby: successor !== undefined && Date.parse(successor.createdAt) < evacuee.noticedAt,
-      servingAt: successor === undefined ? null : (servingSince.get(successor.id) ?? served),
+      servingAt: successor === undefined ? null : servedAtOf(successor),
       seal: byId.get(evacuee.instance)?.seal ?? null,
     };
   });
+}
+
+/** Who took its place, in the order of their making: also one that filled it after it had left. Candidates that failed took nobody's. */
+function successorsOf({ instance, pool, ordinal, noticedAt }: Evacuee, instances: readonly InstanceView[]): readonly InstanceView[] {
+  return instances
+    .filter((each) => each.failure === null && each.id !== instance)
+    .filter(
+      (each) => each.replaces === instance || (each.pool === pool && each.ordinal === ordinal && Date.parse(each.createdAt) >= noticedAt),
+    )
+    .toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : 1));
 }
 
 /** One that drains, or has, served before: its own node was announced too, and nobody may have looked in between. */

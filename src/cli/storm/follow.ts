@@ -45,7 +45,9 @@ export class StormFollower {
     this.#evacuees = nodes.flatMap(({ name, instances }) =>
       instances.flatMap((id): Evacuee[] => {
         const found = serving.get(id);
-        return found ? [{ instance: id, pool: found.pool, priority: priorities.get(found.pool) ?? "standard", node: name, noticedAt }] : [];
+        if (found === undefined) return [];
+        const { pool, ordinal } = found;
+        return [{ instance: id, pool, priority: priorities.get(pool) ?? "standard", ordinal, node: name, noticedAt }];
       }),
     );
   }

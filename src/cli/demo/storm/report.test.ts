@@ -19,6 +19,7 @@ const fate = (priority: Fate["priority"], afterMs: number | null, more: Partial<
   instance: `${priority}-1`,
   pool: `default/${priority}`,
   priority,
+  ordinal: 0,
   node: "n1",
   noticedAt: 1_000,
   successor: "s",

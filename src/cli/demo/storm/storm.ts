@@ -162,10 +162,10 @@ async function announce(
   { clock, signal }: StormOptions,
   deadlineMs: number,
 ): Promise<{ readonly evacuees: readonly Evacuee[]; readonly endsAt: number }> {
-  const served = new Map<string, { readonly pool: string; readonly priority: Priority }>();
+  const served = new Map<string, { readonly pool: string; readonly priority: Priority; readonly ordinal: number }>();
   for (const { name, priority } of scale.pools) {
     const pool = `default/${name}`;
-    for (const { id, phase } of await world.instances(pool)) if (phase === "serving") served.set(id, { pool, priority });
+    for (const { id, phase, ordinal } of await world.instances(pool)) if (phase === "serving") served.set(id, { pool, priority, ordinal });
   }
   const nodes = fullest(await world.nodes(), served, scale.going);
   const evacuees: Evacuee[] = [];
