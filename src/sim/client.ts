@@ -1,7 +1,8 @@
 /** A modelled client: short and long requests, and transactions of several requests that stay on one instance. */
 import type { Clock } from "../kernel/clock.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
-import type { GatewayReplica, RequestOutcome } from "./gateway.ts";
+import type { RequestOutcome } from "./exchange.ts";
+import type { GatewayReplica } from "./gateway.ts";
 import { chance, pick } from "./seeded.ts";
 
 export interface ClientOptions {

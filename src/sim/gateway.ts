@@ -3,20 +3,20 @@
  * modelled is the wire, the checks and the link.
  */
 import { chooseMember } from "../gateway/balancer.ts";
-import { Ledger, type Obligation, type RouteLedger } from "../gateway/ledger.ts";
+import { Ledger } from "../gateway/ledger.ts";
 import { LIMITS } from "../gateway/limits.ts";
-import { Membership, type MembershipEvent, type MemberState, type RouteState } from "../gateway/membership.ts";
-import { WaitingRoom, type Waiter } from "../gateway/queue.ts";
+import { Membership, type MembershipEvent, type MemberState } from "../gateway/membership.ts";
+import { WaitingRoom } from "../gateway/queue.ts";
 import { reportOf } from "../gateway/report.ts";
 import { isStaleEpoch } from "../gateway/stale.ts";
 import type { InstanceDriver } from "../drivers/port.ts";
 import type { Clock, Timer } from "../kernel/clock.ts";
-import type { Epoch } from "../kernel/epoch.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
-import { type ControllerLine, controllerLineSchema, type GatewayReport, type Priority } from "../model/membership.ts";
+import { type ControllerLine, controllerLineSchema, type GatewayReport } from "../model/membership.ts";
 import type { EventLog } from "./event-log.ts";
+import { type Ask, Exchange, type RequestOutcome } from "./exchange.ts";
 import type { Observe } from "./events.ts";
 import type { InstanceProcess, Instances, Work } from "./instances.ts";
 import type { SimulatedProcess } from "./process.ts";
@@ -38,18 +38,6 @@ export interface GatewayOptions {
   readonly instances: Instances;
   readonly log: EventLog;
   readonly observe: Observe;
-}
-
-export type RequestOutcome = "completed" | "rejected" | "cut";
-
-/** What a client asks for. */
-export interface Ask {
-  readonly route: string;
-  readonly durationMs: number;
-  readonly isIdempotent: boolean;
-  /** Once its answer began it can only be cut. */
-  readonly streams: boolean;
-  readonly done: (outcome: RequestOutcome, instance: string | null) => void;
 }
 
 const NETWORK_MS = 1;
@@ -133,7 +121,9 @@ export class GatewayReplica {
   }
 
   #take(ask: Ask): void {
-    const exchange = new Exchange(ask, this.ledger.of(ask.route), this.#clock.monotonic(), this.membership.routes.get(ask.route), this);
+    const route = this.membership.routes.get(ask.route);
+    const refuse = (waiting: Exchange, why: string): void => this.#end(waiting, "rejected", why);
+    const exchange = new Exchange(ask, this.ledger.of(ask.route), this.#clock.monotonic(), route, refuse);
     this.ledger.accept(exchange);
     this.#route(exchange);
   }
@@ -259,10 +249,6 @@ export class GatewayReplica {
     if (outcome !== "completed") this.#options.log.add(`${this.id} ${outcome} ${code}`);
     exchange.ask.done(outcome, instance);
     this.#serveWaiting(exchange.ask.route);
-  }
-
-  refuseWaiting(exchange: Exchange, why: string): void {
-    this.#end(exchange, "rejected", why);
   }
 
   #serveWaiting(name: string): void {
@@ -430,37 +416,6 @@ export class GatewayReplica {
       }
       this.#sweep();
     });
-  }
-}
-
-export class Exchange implements Obligation, Waiter {
-  readonly ask: Ask;
-  readonly ledger: RouteLedger;
-  readonly queueRoute: string;
-  readonly priority: Priority;
-  readonly queueUntil: number;
-  readonly #gateway: GatewayReplica;
-  obligationState: Obligation["obligationState"] = "new";
-  heldBy: MemberState | null = null;
-  upgraded = false;
-  tried: readonly MemberState[] = [];
-  tries = 0;
-  timer: Timer | undefined;
-  /** Under which the instance answers; null: it says none. */
-  epoch: Epoch | null = null;
-  finish: (() => void) | undefined;
-
-  constructor(ask: Ask, ledger: RouteLedger, now: number, route: RouteState | undefined, gateway: GatewayReplica) {
-    this.ask = ask;
-    this.ledger = ledger;
-    this.queueRoute = ask.route;
-    this.priority = route?.policy.priority ?? "standard";
-    this.queueUntil = now + (route?.policy.queueWaitMs ?? 0);
-    this.#gateway = gateway;
-  }
-
-  queueRefused(why: "queue_timeout" | "displaced"): void {
-    this.#gateway.refuseWaiting(this, why);
   }
 }
 
