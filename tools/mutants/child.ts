@@ -2,6 +2,7 @@
  * One process, one mutant: `child.ts NAME FROM TO [--control | --shrink]` runs seeds until one shows the fault, and says one line of JSON for each. `--control`
  * runs the same seeds without the fault; `--shrink` says the smallest schedule that shows it.
  */
+import { AssertionFailure } from "../../src/kernel/assert.ts";
 import { RelevoError } from "../../src/kernel/errors.ts";
 import type { Schedule } from "../../src/sim/shrink.ts";
 import { load, type Mutant } from "./mutant.ts";
@@ -26,8 +27,8 @@ let seed = Number(from);
 
 // A crash of the program is a finding when it says what it is.
 const crashed = (error: unknown): never => {
-  if (!(error instanceof RelevoError)) throw error;
-  say({ seed, id: `crash/${error.code}`, sentence: error.message });
+  if (!(error instanceof RelevoError || error instanceof AssertionFailure)) throw error;
+  say({ seed, id: `crash/${error instanceof RelevoError ? error.code : "assertion"}`, sentence: error.message });
   process.exit(0);
 };
 process.on("unhandledRejection", crashed);

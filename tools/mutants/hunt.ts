@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { RelevoError } from "../../src/kernel/errors.ts";
+import { describeError, RelevoError } from "../../src/kernel/errors.ts";
 import type { Schedule } from "../../src/sim/shrink.ts";
 import type { SeedLine } from "./child.ts";
 import { type Mutant, mutate, sourceOf } from "./mutant.ts";
@@ -24,13 +24,19 @@ const CHILD = join(import.meta.dirname, "child.ts");
 /** One seed takes seconds at most: a program that stands still for so long says nothing by itself. */
 const STUCK_AFTER_MS = 180_000;
 
-/** Throws `mutant_does_not_apply`, `mutant_run_failed`. */
+/** Throws `mutant_does_not_apply`. */
 export async function hunt(mutant: Mutant, seeds: number): Promise<Hunt> {
   mutate(mutant, sourceOf(mutant));
   const startedAt = performance.now();
-  const caught = (await runChild(mutant, 1, seeds, [])).find(({ id }) => id !== null);
+  // A run that ends without a word shows nothing.
+  const lines = await runChild(mutant, 1, seeds, []).catch((error: unknown) => {
+    if (error instanceof RelevoError && error.code === "mutant_run_failed") return describeError(error);
+    throw error;
+  });
+  const caught = typeof lines === "string" ? undefined : lines.find(({ id }) => id !== null);
   const base = { mutant: mutant.name, rule: mutant.rule, seconds: Number(((performance.now() - startedAt) / 1000).toFixed(1)) };
-  if (caught === undefined) return { ...base, seed: null, caughtBy: null, sentence: "", control: "not run" };
+  if (caught === undefined)
+    return { ...base, seed: null, caughtBy: null, sentence: typeof lines === "string" ? lines : "", control: "not run" };
   const control = await runChild(mutant, caught.seed, caught.seed, ["--control"]);
   return {
     ...base,

@@ -21,12 +21,13 @@ import {
 import { disruptionsAreFew, drainsBearTheGravestLoss, frozenMeansNoDecision } from "./policy.ts";
 import { replayedStepsActOnce, stepsAreRecordedFirst } from "./steps.ts";
 import { countsAddUp, trafficFollowsAPassedCheck } from "./traffic.ts";
-import { oneWriterPerWorkload, tombstonesStay } from "./writers.ts";
+import { leaseLeavesWhatIsOver, oneWriterPerWorkload, tombstonesStay } from "./writers.ts";
 
 export function allCheckers(): readonly Checker[] {
   return [
     oneWriterPerWorkload(),
     tombstonesStay(),
+    leaseLeavesWhatIsOver(),
     admissionsKeepToTheBucket(),
     classesAreNotInverted(),
     noPlaceIsForgotten(),

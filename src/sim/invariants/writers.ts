@@ -1,4 +1,5 @@
 import { compareEpochs, type Epoch } from "../../kernel/epoch.ts";
+import { isRouted } from "../../model/phase.ts";
 import type { Checker } from "./checker.ts";
 
 /** Watches: results as they land at a sink, the ground truth of who writes. */
@@ -46,14 +47,50 @@ export function tombstonesStay(): Checker {
         return;
       }
       if (event.type !== "rows_read") return;
-      for (const { pool, ordinal, writerEpoch, minAcceptedEpoch } of event.rows.workloads) {
+      for (const { pool, ordinal, writerEpoch, minAcceptedEpoch, holder } of event.rows.workloads) {
         const key = `${pool} ${ordinal}`;
+        // Of all that ever wrote only the holder is accepted, and nobody while there is none.
+        const order = compareEpochs(minAcceptedEpoch, writerEpoch);
+        if (holder === null ? order <= 0 : order !== 0)
+          violate(`${key}: ${minAcceptedEpoch} and newer is accepted while ${holder?.instance ?? "nobody"} holds ${writerEpoch}`);
         const before = rows.get(key);
         if (before && compareEpochs(writerEpoch, before.writerEpoch) < 0)
           violate(`${key}: the writer's epoch fell from ${before.writerEpoch} to ${writerEpoch}`);
         if (before && compareEpochs(minAcceptedEpoch, before.minAcceptedEpoch) < 0)
           violate(`${key}: the tombstone fell from ${before.minAcceptedEpoch} to ${minAcceptedEpoch}`);
         rows.set(key, { writerEpoch, minAcceptedEpoch });
+      }
+    },
+  };
+}
+
+/** Watches: commits that pass a lease on. */
+export function leaseLeavesWhatIsOver(): Checker {
+  const holders = new Map<string, { readonly instance: string; readonly incarnation: number }>();
+  const fenced = new Set<string>();
+  return {
+    id: "I1/pass",
+    rule: "a lease leaves its holder when that one is sealed, fenced, or another process by now",
+    watches: ["committed"],
+    on(event, { mirror, violate }) {
+      if (event.type !== "committed") return;
+      const ended = new Set<string>();
+      for (const change of event.changes) {
+        if (change.kind === "set_trust" && change.to === "fenced") fenced.add(`${change.instance} ${change.incarnation}`);
+        if (change.kind === "renew_incarnation") ended.add(change.instance);
+        if (change.kind === "move_instance" && change.to !== "serving" && change.to !== "draining") ended.add(change.instance);
+      }
+      for (const change of event.changes) {
+        if (change.kind !== "pass_writer") continue;
+        const key = `${event.authority.pool} ${change.ordinal}`;
+        const holder = holders.get(key);
+        const known = mirror.get(holder?.instance ?? "");
+        const isThere =
+          known !== undefined && known.incarnation === holder?.incarnation && (isRouted(known.phase) || known.phase === "draining");
+        if (holder && isThere && !ended.has(holder.instance) && !fenced.has(`${holder.instance} ${holder.incarnation}`))
+          violate(`the lease of ${key} leaves ${holder.instance}, which is ${known.phase}, for ${change.to?.instance ?? "nobody"}`);
+        if (change.to === null) holders.delete(key);
+        else holders.set(key, change.to);
       }
     },
   };

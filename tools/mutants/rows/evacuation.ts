@@ -34,12 +34,4 @@ export const EVACUATION: readonly Mutant[] = [
     replace: "  return preempts === null ? place.free >= 0 :",
     shownBy: storm("few"),
   },
-  {
-    name: "lower-classes-go-first-elsewhere",
-    rule: "I13: no lower class gets room while a higher one waits",
-    file: "src/plan/evacuation/schedule.ts",
-    find: "    this.#raiseFloors(movers);\n    return movers",
-    replace: "    void this.#raiseFloors;\n    return movers",
-    shownBy: storm("shared"),
-  },
 ];

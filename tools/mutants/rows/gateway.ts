@@ -42,20 +42,4 @@ export const GATEWAY: readonly Mutant[] = [
     replace: "    obligation.ledger.counts.inFlight -= 1;",
     shownBy: seeds("node_death"),
   },
-  {
-    name: "an-older-membership-is-applied",
-    rule: "a generation never goes backwards",
-    file: "src/gateway/membership.ts",
-    find: "    if (applied !== undefined && order < 0) {",
-    replace: "    if (applied !== undefined && order < -99) {",
-    shownBy: seeds(),
-  },
-  {
-    name: "an-equal-membership-is-refused",
-    rule: "I16: an epoch is compared with < where the same is fine",
-    file: "src/gateway/membership.ts",
-    find: "    if (applied !== undefined && order < 0) {",
-    replace: "    if (applied !== undefined && order <= 0) {",
-    shownBy: seeds(),
-  },
 ];

@@ -32,14 +32,14 @@ export const WRITERS: readonly Mutant[] = [
     file: "src/store/workloads.ts",
     find: "    if (compareEpochs(writer, after) !== 0) throw",
     replace: "    if (compareEpochs(writer, after) === 99) throw",
-    shownBy: seeds("writer_isolated", "two_controllers", "deposed"),
+    shownBy: seeds("writer_isolated", "two_controllers", "deposed", "node_death"),
   },
   {
     name: "lease-passed-before-the-seal",
     rule: "I1: the lease leaves its holder only when that one is over",
     file: "src/plan/writer.ts",
-    find: "isProcess(instance, holder) && mayWrite(instance) && !ended.has(holder.instance)) keep",
-    replace: "isProcess(instance, holder) && mayWrite(instance) && !ended.has(holder.instance) && next.length === 0) keep",
+    find: "&& !ended.has(holder.instance))\n      keep(",
+    replace: "&& !ended.has(holder.instance) && next.length === 0)\n      keep(",
     shownBy: seeds("node_drift", "operator_drain"),
   },
   {
