@@ -124,6 +124,32 @@ export function storeWorkloadsContract(it: StoreTest): void {
     await store.commit(owner, [move("i-3", "validating", "admitted"), move("i-4", "standby", "admitted")], NOON);
   });
 
+  it("a controller that was deposed passes and fences nothing, and its holders renew on (I4)", async (store) => {
+    const old = await withWriter(store);
+    await store.claim(POOL, "controller-b", NOON);
+    for (const changes of [[fence("i-1"), pass(null, epoch(0, 1))], [pass("i-2", epoch(0, 1))]])
+      await refused(store.commit(old, changes, NOON), "stale_epoch");
+    expect(await store.renewLease({ pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) })).toEqual({
+      ...WRITER,
+      renewals: 1,
+    });
+  });
+
+  it("renewals that wait together each count, and none is lost between commits", async (store) => {
+    const owner = await withWriter(store);
+    const renewal = { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) };
+    const settled = await Promise.allSettled([
+      ...Array.from({ length: 10 }, () => store.renewLease(renewal)),
+      store.commit(owner, [fence("i-1"), pass(null, epoch(0, 1))], NOON),
+      ...Array.from({ length: 5 }, () => store.renewLease(renewal)),
+    ]);
+    expect(settled.map((result) => (result.status === "fulfilled" ? "done" : (result.reason as { code: string }).code))).toEqual([
+      ...Array.from({ length: 11 }, () => "done"),
+      ...Array.from({ length: 5 }, () => "lease_fenced"),
+    ]);
+    expect(await workloadOf(store)).toMatchObject({ holder: null, minAcceptedEpoch: "0.2" });
+  });
+
   it("a new process of the same instance is another writer", async (store) => {
     const owner = await withWriter(store);
     const renewed: Change = { kind: "renew_incarnation", instance: "i-1", after: 1, incarnation: incarnation(2) };
