@@ -59,17 +59,26 @@ export const INSTANCE_FAULTS: Handlers<InstanceFault> = {
     return true;
   },
 
+  /** With its machine: what Kubernetes is told to end there goes on too. */
   writer_isolated({ pick, forMs, defies }, injection) {
-    const { log } = injection.world;
-    const writers = injection.world.instances.all().filter(({ lastStamp }) => lastStamp !== null);
+    const { log, cluster, runtime, frozen, instances } = injection.world;
+    const writers = instances.all().filter(({ lastStamp }) => lastStamp !== null);
     const process = writers[Math.floor(pick * writers.length)];
-    if (process === undefined) return false;
+    const machine = cluster.provisioner
+      .nodes()
+      .map(({ name }) => cluster.fleet.machine(name))
+      .find((each) => each !== undefined && each.machineId === process?.machine);
+    if (process === undefined || machine === undefined) return false;
     log.add(`instance ${process.podName} is isolated`);
     process.isIsolated = true;
     process.defiesLease = defies;
+    frozen.add(machine.machineId);
+    runtime.setFrozen(machine, true);
     injection.until(forMs, () => {
       log.add(`instance ${process.podName} comes back`);
       process.isIsolated = false;
+      frozen.delete(machine.machineId);
+      runtime.setFrozen(machine, false);
     });
     return true;
   },
