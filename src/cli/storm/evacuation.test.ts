@@ -43,8 +43,8 @@ test("a successor that was there before the notice was a standby; one that faile
       view("s", { replaces: "a", createdAt: at(-60_000), phaseSince: at(900) }),
       view("x", { replaces: "b", phase: "failed", failure: "no_place" }),
       view("y", { replaces: "b", createdAt: at(2_000) }),
-      view("b", { phase: "deleted", seal: "confirmed" }),
-      view("c", { phase: "deleted", seal: "forced" }),
+      view("b", { phase: "deleted", seal: "confirmed", createdAt: at(-90_000) }),
+      view("c", { phase: "deleted", seal: "forced", createdAt: at(-90_000) }),
     ],
     new Map(),
   );

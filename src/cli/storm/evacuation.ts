@@ -46,11 +46,10 @@ export function fatesOf(
 
 /** Who took its place, in the order of their making: also one that filled it after it had left. Candidates that failed took nobody's. */
 function successorsOf({ instance, pool, ordinal, noticedAt }: Evacuee, instances: readonly InstanceView[]): readonly InstanceView[] {
+  const fills = (each: InstanceView): boolean =>
+    each.replaces === null && each.pool === pool && each.ordinal === ordinal && Date.parse(each.createdAt) >= noticedAt;
   return instances
-    .filter((each) => each.failure === null && each.id !== instance)
-    .filter(
-      (each) => each.replaces === instance || (each.pool === pool && each.ordinal === ordinal && Date.parse(each.createdAt) >= noticedAt),
-    )
+    .filter((each) => each.failure === null && each.id !== instance && (each.replaces === instance || fills(each)))
     .toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : 1));
 }
 
