@@ -8,6 +8,7 @@ test.each([
   ["orders", "relevo/v1"],
   ["accounts", "relevo/v1"],
   ["plain-python", "none"],
+  ["storm", "none"],
 ])("the Pool of %s is one that Relevo takes", (name, protocol) => {
   const text = readFileSync(join(import.meta.dirname, name, "pool.yaml"), "utf8");
   const pool = poolSchema.parse(parse(text));
