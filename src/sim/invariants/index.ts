@@ -27,7 +27,7 @@ export function allCheckers(): readonly Checker[] {
   return [
     oneWriterPerWorkload(),
     tombstonesStay(),
-    leaseLeavesWhatIsOver(),
+    ofTheStore(leaseLeavesWhatIsOver),
     admissionsKeepToTheBucket(),
     classesAreNotInverted(),
     noPlaceIsForgotten(),
