@@ -3,6 +3,7 @@
  * in which the call is compiled. What needs the event loop does not run: real I/O, `process.nextTick`, `setImmediate`.
  */
 import { setFlagsFromString } from "node:v8";
+import { runInThisContext } from "node:vm";
 
 /** Must not be called from a promise job: there it does nothing. */
 export const drainMicrotasks: () => void = compile();
@@ -10,7 +11,7 @@ export const drainMicrotasks: () => void = compile();
 function compile(): () => void {
   setFlagsFromString("--allow-natives-syntax");
   try {
-    const drain = new Function("%PerformMicrotaskCheckpoint()") as () => void;
+    const drain = runInThisContext("() => %PerformMicrotaskCheckpoint()") as () => void;
     drain(); // functions are compiled when they are called first
     return drain;
   } finally {
