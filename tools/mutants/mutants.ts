@@ -6,6 +6,7 @@ import { GATEWAY } from "./rows/gateway.ts";
 import { OPERATOR } from "./rows/operator.ts";
 import { PLAN } from "./rows/plan.ts";
 import { STORE } from "./rows/store.ts";
+import { WATCHED } from "./rows/watched.ts";
 import { WRITERS } from "./rows/writers.ts";
 
-export const MUTANTS: readonly Mutant[] = [...ACT, ...PLAN, ...STORE, ...GATEWAY, ...WRITERS, ...OPERATOR, ...EVACUATION];
+export const MUTANTS: readonly Mutant[] = [...ACT, ...PLAN, ...STORE, ...GATEWAY, ...WRITERS, ...OPERATOR, ...EVACUATION, ...WATCHED];
