@@ -73,13 +73,15 @@ export class WorkloadRepository {
     const { pool, bootId, epoch: believed } = renewal;
     const [row] = await this.#queries.ofHolder.rows(this.#db, { pool, instance: renewal.instance, bootId });
     if (row === undefined) {
-      if (believed !== null && (await this.#isAhead(pool, believed, instance))) throw rewound(renewal);
+      if (believed !== null && !isFencedProcess(renewal, instance) && (await this.#neverGave(pool, believed, instance)))
+        throw rewound(renewal);
       throw believed !== null || isOver(renewal, instance) ? fenced(renewal) : notHeld(renewal);
     }
     const workload = toWorkload(row);
     const order = believed === null ? 0 : compareEpochs(believed, workload.writerEpoch);
     if (order < 0) {
-      await this.#queries.renew.run(this.#db, { pool, ordinal: workload.ordinal });
+      // Once: who asks on in spite of the answer does not keep the place for ever.
+      if (workload.renewals === 0) await this.#queries.renew.run(this.#db, { pool, ordinal: workload.ordinal });
       return fenced(renewal);
     }
     if (order > 0) throw rewound(renewal);
@@ -87,10 +89,17 @@ export class WorkloadRepository {
     return { ...workload, renewals: workload.renewals + 1 };
   }
 
-  /** Whether it was given an epoch that this store has not given yet. Without the instance's row its place is not known: then above all of them. */
-  async #isAhead(pool: string, believed: Epoch, instance: InstanceRecord | undefined): Promise<boolean> {
-    const given = (await this.list(pool)).filter(({ ordinal }) => instance === undefined || ordinal === instance.ordinal);
-    return given.every(({ minAcceptedEpoch }) => compareEpochs(believed, minAcceptedEpoch) > 0);
+  /**
+   * Whether this store did not give that epoch to the caller, who holds no lease in it: it is above what was given at its place, or somebody else has it. A
+   * tombstone says nothing here: the epoch of the next writer is the tombstone, before and after it was given. Without the instance's row its place is not known:
+   * then at no place.
+   */
+  async #neverGave(pool: string, believed: Epoch, instance: InstanceRecord | undefined): Promise<boolean> {
+    const places = (await this.list(pool)).filter(({ ordinal }) => instance === undefined || ordinal === instance.ordinal);
+    return places.every(({ writerEpoch, holder }) => {
+      const order = compareEpochs(believed, writerEpoch);
+      return order > 0 || (order === 0 && holder !== null);
+    });
   }
 
   /** Nobody holds a lease of the pool any more. */
@@ -102,6 +111,11 @@ export class WorkloadRepository {
 function following(writer: Epoch, era: number): Epoch {
   const { era: own, counter } = epochParts(writer);
   return epoch(Math.max(own, era), counter + 1);
+}
+
+/** Whatever it believes, it was given nothing since. */
+function isFencedProcess({ bootId }: LeaseRenewal, instance: InstanceRecord | undefined): boolean {
+  return instance?.trust === "fenced" && instance.incarnation.bootId === bootId;
 }
 
 /** Trust belongs to the incarnation and what is leaving never writes again, so this process never gets the lease (back). */

@@ -95,8 +95,10 @@ export function storeRecoveryContract(it: StoreTest): void {
       { writerEpoch: "3.3", minAcceptedEpoch: "3.3", holder: { instance: "i-2" } },
     ]);
     // One that held another epoch in the lost time does not take this one on. That it asked is counted, so that it is judged.
-    await refused(store.renewLease({ pool: POOL, instance: "i-2", bootId: "boot-1", epoch: epoch(2, 7) }), "lease_fenced");
-    expect((await store.readPool(POOL))?.workloads).toMatchObject([{ renewals: 1 }]);
+    for (let asked = 1; asked <= 3; asked++) {
+      await refused(store.renewLease({ pool: POOL, instance: "i-2", bootId: "boot-1", epoch: epoch(2, 7) }), "lease_fenced");
+      expect((await store.readPool(POOL))?.workloads, "once, however often it asks").toMatchObject([{ renewals: 1 }]);
+    }
   });
 
   it("what gateways had confirmed must be confirmed anew, of what lives; what is over stays as it was", async (store) => {

@@ -194,8 +194,22 @@ export function storeWorkloadsContract(it: StoreTest): void {
     await expect(store.renewLease({ ...own, bootId: "boot-0" })).rejects.toMatchObject({ code: "lease_fenced", class: "terminal" });
     await refused(store.renewLease({ ...own, instance: "i-9" }), "lease_fenced");
     await refused(store.renewLease({ ...own, pool: "shop/other" }), "lease_fenced");
-    await refused(store.renewLease({ ...own, instance: "i-2", epoch: epoch(0, 1) }), "lease_fenced");
     expect(await workloadOf(store), "what is refused renews nothing").toEqual({ ...WRITER, renewals: 2 });
+  });
+
+  it("the epoch of the next writer is no tombstone to who believes to have it: another copy of the store gave it (I1)", async (store) => {
+    const owner = await withWriter(store);
+    const lost = { pool: POOL, bootId: "boot-1", epoch: epoch(0, 2) };
+    // As of the backup the place has no writer, and 0.2 is free. In the lost time i-2, or one that the backup does not know, was given it.
+    await store.commit(owner, [fence("i-1"), pass(null, epoch(0, 1))], NOON);
+    for (const instance of ["i-2", "i-9"]) await refused(store.renewLease({ ...lost, instance }), "store_rewound");
+
+    // Given a second time before anybody came with it: two have it now, and that is said.
+    await store.commit(owner, [...serving("i-3"), pass("i-3", epoch(0, 1))], NOON);
+    for (const instance of ["i-2", "i-9"]) await refused(store.renewLease({ ...lost, instance }), "store_rewound");
+    expect(await store.renewLease({ ...lost, instance: "i-3" })).toMatchObject({ writerEpoch: "0.2", renewals: 1 });
+    // Who was given less, and lost it, is fenced as ever.
+    await refused(store.renewLease({ ...lost, instance: "i-2", epoch: epoch(0, 1) }), "lease_fenced");
   });
 
   it("a fenced process renews nothing any more, whatever it believes, also while another holds the lease", async (store) => {
