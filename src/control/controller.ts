@@ -12,7 +12,7 @@ import { draftStep } from "../act/draft-step.ts";
 import type { Executor } from "../act/executor.ts";
 import type { Clock, Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
-import { describeError, isRetryable, RelevoError } from "../kernel/errors.ts";
+import { describeError, RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Informer } from "../kube/informer.ts";
 import { routeOf } from "../model/pool.ts";
@@ -29,7 +29,7 @@ import type { Effect, Move } from "../plan/decision.ts";
 import { planPool } from "../plan/plan.ts";
 import { roomToMake } from "../plan/preemption.ts";
 import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
-import { type Authority, type Change, type PoolRows, staleEpoch, type Store, type StoreEra } from "../store/port.ts";
+import { type Authority, type Change, isStoreUnavailable, type PoolRows, staleEpoch, type Store, type StoreEra } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import { brakeOf, LeaseBrake } from "./brake.ts";
 import { Collector } from "./collector.ts";
@@ -439,8 +439,8 @@ export class Controller {
     const code = error instanceof RelevoError ? error.code : "unexpected";
     this.#log("error", "the pass failed and is tried again", { pool: key, code, error });
     this.#troubles.set(key, describeError(error));
-    // What could not be read was not observed.
-    if (isRetryable(error)) this.#parts.leases.interrupted();
+    // While the store is away nobody can renew. What else keeps a pool's pass is no gap in the observation of leases, least of all of other pools'.
+    if (isStoreUnavailable(error)) this.#parts.leases.interrupted();
     if (code === "stale_epoch") this.#authorities.delete(key);
   }
 

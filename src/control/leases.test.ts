@@ -6,7 +6,7 @@ import { LeaseTokens } from "../lease/token.ts";
 import type { Workload } from "../model/writer.ts";
 import { LeaseWatch } from "../observe/lease-watch.ts";
 import { type LeaseRenewal, storeUnavailable } from "../store/port.ts";
-import { KEPT_TTL_MS, Leases } from "./leases.ts";
+import { KEPT_TTL_MS, Leases, type LeasesOptions } from "./leases.ts";
 
 const OWN: LeaseRenewal = { pool: "default/orders", instance: "orders-1", bootId: "boot-1", epoch: null };
 const WORKLOAD: Workload = {
@@ -32,7 +32,11 @@ beforeEach(() => {
   ttl = TTL_MS;
   asked = [];
   answer = async () => WORKLOAD;
-  leases = new Leases({
+  leases = new Leases(options());
+});
+
+function options(): LeasesOptions {
+  return {
     store: {
       renewLease: (renewal) => {
         asked.push(renewal);
@@ -44,8 +48,8 @@ beforeEach(() => {
     door: { tokens: new LeaseTokens("key of the test"), url: () => "http://127.0.0.1:7070/v1/leases/renew" },
     onAhead: () => undefined,
     ttlOf: () => ttl,
-  });
-});
+  };
+}
 
 const stateNow = (): string => watch.stateOf(OWN.pool, OWN.instance, 1).state;
 
@@ -86,6 +90,16 @@ test("a renewal that the store could not take is nobody's silence; one that it r
   expect(stateNow()).toBe("unproven");
 });
 
+test("one that comes with an epoch that the store has not given is told of, and excuses nobody else's silence", async () => {
+  const ahead: unknown[] = [];
+  leases = new Leases({ ...options(), onAhead: (...claim) => ahead.push(claim) });
+  watch.observe(OWN.pool, [WORKLOAD], TTL_MS);
+  await clock.advance(TTL_MS);
+  answer = () => Promise.reject(new RelevoError("store_rewound", "it was rewound", { class: "retryable" }));
+  await expect(leases.renew({ ...OWN, instance: "orders-9", epoch: epoch(0, 9) })).rejects.toMatchObject({ code: "store_rewound" });
+  expect([ahead, stateNow()]).toEqual([[[OWN.pool, "orders-9", "0.9"]], "late"]);
+});
+
 test("while a renewal waits for the store its holder is not late", async () => {
   watch.observe(OWN.pool, [WORKLOAD], TTL_MS);
   const waiting = Promise.withResolvers<Workload>();
@@ -110,4 +124,19 @@ test("one process that asks without end is bounded, each by itself, and the stor
   expect(later.filter(({ status }) => status === "fulfilled").length).toBe(10);
   await clock.advance(60_000);
   await leases.renew(OWN);
+});
+
+test("who asks twice as often as it may gets through half of the time, not never", async () => {
+  await Promise.allSettled(Array.from({ length: 20 }, () => leases.renew(OWN)));
+  const results: string[] = [];
+  for (let call = 0; call < 40; call++) {
+    await clock.advance(50);
+    results.push(
+      await leases.renew(OWN).then(
+        () => "taken",
+        (error: RelevoError) => error.code,
+      ),
+    );
+  }
+  expect(results.filter((result) => result === "taken").length).toBe(20);
 });

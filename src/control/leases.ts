@@ -3,11 +3,11 @@
  */
 import type { Clock } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
-import { isRetryable, RelevoError } from "../kernel/errors.ts";
+import { RelevoError } from "../kernel/errors.ts";
 import type { LeaseTokens } from "../lease/token.ts";
 import type { LeaseAccess, LeaseGrant } from "../model/protocol.ts";
 import type { LeaseWatch } from "../observe/lease-watch.ts";
-import type { LeaseRenewal, Store } from "../store/port.ts";
+import { isStoreUnavailable, type LeaseRenewal, type Store } from "../store/port.ts";
 
 /** Told to a holder whose pool has no lease any more: it keeps what it has until it goes. */
 export const KEPT_TTL_MS = 10_000;
@@ -69,7 +69,7 @@ export class Leases {
       return { pool: workload.pool, ordinal: workload.ordinal, writerEpoch: workload.writerEpoch, ttlMs };
     } catch (error) {
       // While the store cannot be written nobody can renew, and nobody's silence means anything.
-      if (isRetryable(error)) watch.interrupted();
+      if (isStoreUnavailable(error)) watch.interrupted();
       if (renewal.epoch !== null && error instanceof RelevoError && error.code === "store_rewound")
         this.#options.onAhead(renewal.pool, renewal.instance, renewal.epoch);
       throw error;
@@ -84,7 +84,8 @@ export class Leases {
     const known = this.#rates.get(key);
     const tokens = known === undefined ? BURST : Math.min(BURST, known.tokens + ((now - known.at) * PER_SECOND) / 1_000);
     this.#rates.delete(key);
-    this.#rates.set(key, { tokens: Math.max(0, tokens - 1), at: now });
+    // A refusal costs nothing, or one that always asks a little too early would never be heard.
+    this.#rates.set(key, { tokens: tokens < 1 ? tokens : tokens - 1, at: now });
     const [oldest] = this.#rates.keys();
     if (this.#rates.size > MAX_RATES && oldest !== undefined) this.#rates.delete(oldest);
     if (tokens < 1)

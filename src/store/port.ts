@@ -269,6 +269,11 @@ export function storeUnavailable(why: string, cause: unknown): RelevoError {
   });
 }
 
+/** The store itself failed the caller, whatever it was asked. */
+export function isStoreUnavailable(error: unknown): boolean {
+  return error instanceof RelevoError && error.code === "store_unavailable";
+}
+
 /** The file is no store, or damaged. */
 export function storeCorrupt(why: string, cause: unknown): RelevoError {
   return new RelevoError("store_corrupt", `the store is damaged: ${why}`, { cause, todo: "restore the newest backup of the file" });

@@ -1,9 +1,10 @@
 /** Writer leases while a part is away: silence that nobody listened to is no silence (S10). Level: simulated. */
 import { afterEach, expect, test } from "vitest";
 import { storeUnavailable } from "../../src/store/port.ts";
-import { Harness } from "./harness.ts";
+import { Harness, ordersPool } from "./harness.ts";
 import { intercept } from "./intercept.ts";
 import { leasedPool, serveWriting, TTL_MS, workloadsOf } from "./leased.ts";
+import { serverAway } from "./observed-kube.ts";
 
 let harness: Harness;
 afterEach(() => harness.close());
@@ -102,4 +103,15 @@ test("after an outage of the store that outlasts every check, nobody is taken fo
   await harness.pass(60_000);
   expect(await harness.evidence()).toEqual([]);
   expect((await harness.serving()).map(({ id, trust }) => [id, trust]).toSorted()).toEqual(serving.map(({ id }) => [id, "ok"]).toSorted());
+});
+
+test("a pool whose passes fail for another reason than the store keeps no lease of another pool from running out (I15)", async () => {
+  harness = await Harness.start();
+  const [victim] = await serveWriting(harness, leasedPool(3));
+  harness.kube.failing = ({ verb, kind, name }) => (verb === "patch" && kind === "Pool" && name === "other" ? serverAway() : undefined);
+  await harness.apply(ordersPool({ name: "other" }));
+  await harness.pass(1_000);
+
+  harness.writers.silent.add(victim?.id ?? "");
+  await harness.until("it is fenced", async () => (await harness.instance(victim?.id ?? "")).trust === "fenced", 4 * TTL_MS);
 });
