@@ -1,6 +1,7 @@
 /** Whether a pass may act on what it reads of the store: the witnesses are asked, and a controller that has just begun waits until they have spoken. */
 import type { Clock, Instant } from "../kernel/clock.ts";
 import { epochParts } from "../kernel/epoch.ts";
+import { strangersOf, type StrangersInput } from "../observe/strangers.ts";
 import type { Rewound } from "../plan/snapshot.ts";
 import type { PoolRows, Store, StoreEra } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
@@ -10,6 +11,7 @@ export interface StoreTrustParts {
   readonly store: Store;
   readonly gateways: GatewayRegistry;
   readonly witnesses: Witnesses;
+  readonly world: StrangersInput["world"];
   readonly clock: Clock;
 }
 
@@ -42,10 +44,17 @@ export class StoreTrust {
   }
 
   /** A controller that has just begun remembers nothing, and a store that was restored meanwhile looks sound until a gateway replica has said what it has. */
-  awaitsWitnesses({ authorityEpoch }: PoolRows): boolean {
+  awaitsWitnesses(rows: PoolRows): boolean {
     const { clock, gateways } = this.#parts;
-    const isFirstOwner = epochParts(authorityEpoch).counter <= 1;
-    return !isFirstOwner && clock.now() < this.#settledAt && !gateways.haveAllReported;
+    return clock.now() < this.#settledAt && !gateways.haveAllReported && !this.#isNew(rows);
+  }
+
+  /** Nobody owned the pool before, as the store says and as the cluster shows: there is nothing of it yet. */
+  #isNew({ pool, authorityEpoch, instances }: PoolRows): boolean {
+    if (epochParts(authorityEpoch).counter > 1) return false;
+    const [namespace = "", name = ""] = pool.split("/");
+    const known = new Set(instances.map(({ id }) => id));
+    return strangersOf({ world: this.#parts.world, namespace, name, known }).length === 0;
   }
 
   /** Another controller may have recovered the store. */

@@ -112,6 +112,32 @@ test("a controller that has just begun goes on with no step of the backup before
   expect(await rows()).toEqual({ ...then, authorityEpoch: expect.anything(), owner: expect.anything() });
 });
 
+test("a store that was put back to before it knew the pool is no new one: what it does not know bears our mark, and nothing is made in its place", async () => {
+  const rewindable = new Rewindable();
+  harness = await Harness.start({ store: (store) => rewindable.over(store) });
+  await harness.serve(ordersPool({ desired: 2, lease: "3s" }));
+  await harness.until("all write", () => harness.writers.writing().length === 2);
+  const before = { deeds: deeds().length, deployments: await deployments() };
+  const gateway = harness.gateways[0];
+
+  await harness.restartController(
+    0,
+    async () => {
+      await rewindable.rewindTo(0);
+      gateway?.cutOff();
+    },
+    { gateways: false },
+  );
+  await harness.pass(1_500);
+  expect(deeds().slice(before.deeds)).toEqual([]);
+  await gateway?.connect(harness.controlPlane);
+  await harness.until("it is held", isHeld);
+  await harness.pass(30_000);
+
+  expect(deeds().slice(before.deeds)).toEqual([]);
+  expect(await deployments()).toEqual(before.deployments);
+});
+
 test("is gone on with above all that was seen: what it knows and is gone is replaced, what it does not know is deleted once no gateway sends there", async () => {
   const { former, current, staying, generation } = await rewound({ downMs: 1_000 });
   await harness.until("it is held", isHeld);
