@@ -121,6 +121,14 @@ describe("a sink", () => {
     expect(await codeOf(lapsed.write("a"))).toBe("writer_lease_missing");
   });
 
+  test.each(["allow", "refuse"] as const)("brings nothing past a lease that was begun without one (%s)", async (whenUnleased) => {
+    const sent: unknown[] = [];
+    const { writer } = writerWith();
+    const sink = createSink({ writer, whenUnleased, land: async (result: string, by) => void sent.push([result, by]) });
+    expect(await codeOf(sink.write("begun before the lease", null))).toBe("writer_lease_missing");
+    expect(sent).toEqual([]);
+  });
+
   test("that hears of a newer writer stops its own, and tells the caller", async () => {
     const landing = createLanding(memoryEpochs());
     await landing.open(stamp("1.5"));

@@ -45,6 +45,12 @@ export function createSink<Result, Answer = void>(options: SinkOptions<Result, A
     async write(result, stamp) {
       // Also one that was taken earlier is used only while the lease is held.
       const now = current();
+      if (stamp === null && now !== null)
+        throw new RelevoError("writer_lease_missing", "This result was begun without a writer lease: it is not written under one.", {
+          class: "conflict",
+          allowed: "a stamp that was taken while the lease is held",
+          todo: "Begin the work anew: another instance may have written since.",
+        });
       try {
         return await land(result, stamp === undefined ? now : stamp);
       } catch (error) {
