@@ -38,7 +38,7 @@ export const FAULT_MEANING: Readonly<Record<FaultKind, string>> = {
   notice_other_cluster: "a warning for a machine of another account",
   notice_two_deadlines: "two messages name different ends of one machine",
   notice_cancelled: "a maintenance is announced and taken back",
-  capacity_exhausted: "the cloud launches nothing in some zones: no capacity, or no quota",
+  capacity_exhausted: "a machine is lost, and the cloud launches nothing in some zones: no capacity, or no quota",
   api_timeouts: "calls of the API server are not answered; half of them had their effect",
   watch_gap: "nothing watched is heard for a while; then it goes on, or is too old (410)",
   store_busy: "each call of the store takes long, and some are refused",

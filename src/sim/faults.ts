@@ -50,7 +50,13 @@ export type Fault =
   /** Nothing comes of it: the machine stays, and a message says so. */
   | { readonly kind: "notice_cancelled"; readonly pick: number; readonly afterMs: number }
   // ---- capacity
-  | { readonly kind: "capacity_exhausted"; readonly why: CapacityRefusal; readonly zones: number; readonly forMs: number }
+  | {
+      readonly kind: "capacity_exhausted";
+      readonly pick: number;
+      readonly why: CapacityRefusal;
+      readonly zones: number;
+      readonly forMs: number;
+    }
   // ---- calls that are neither answered nor refused
   | { readonly kind: "api_timeouts"; readonly share: number; readonly forMs: number }
   /** Nothing watched is heard for a while; afterwards it goes on, or all is too old (410). */
@@ -158,6 +164,7 @@ const MAKERS: { readonly [K in FaultKind]: (random: Random) => Extract<Fault, { 
   notice_cancelled: (random) => ({ kind: "notice_cancelled", pick: random.next(), afterMs: between(random, 500, 20_000) }),
   capacity_exhausted: (random) => ({
     kind: "capacity_exhausted",
+    pick: random.next(),
     why: pick(random, ["insufficient_capacity", "quota_exceeded"]),
     zones: between(random, 1, 2),
     forMs: between(random, 5_000, 60_000),

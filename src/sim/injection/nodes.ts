@@ -68,11 +68,12 @@ export const NODE_FAULTS: Handlers<NodeFault> = {
     return true;
   },
 
-  /** Counted when a machine is really refused. */
-  capacity_exhausted({ why, zones, forMs }, injection) {
+  /** A machine is lost too, or nobody might ask for another one. Counted when one is really refused. */
+  async capacity_exhausted({ pick, why, zones, forMs }, injection) {
     const { world } = injection;
     for (const zone of world.scenario.zones.slice(0, zones)) world.refusals.set(zone, why);
     injection.until(forMs, () => world.refusals.clear());
+    await world.cluster.provisioner.kill(pickNode(world, pick).name);
     return false;
   },
 };
