@@ -1,5 +1,5 @@
 /** Faults of the steps and of their executor. */
-import { type Mutant, planned, seeds } from "../mutant.ts";
+import { type Mutant, seeds } from "../mutant.ts";
 
 export const ACT: readonly Mutant[] = [
   {
@@ -25,18 +25,6 @@ export const ACT: readonly Mutant[] = [
     find: '    if (isUnschedulable(seen)) return done("already_unschedulable");',
     replace: "",
     shownBy: seeds("node_drift", "foreign_cordon", "watch_lag"),
-  },
-  {
-    name: "cordon-of-a-replaced-node",
-    rule: "I6: a cordon implies a matching UID",
-    file: "src/act/steps/cordon-node.ts",
-    find: '    if (seen.metadata.uid !== node.uid) return superseded("node_replaced");\n    if (annotationOf',
-    replace: "    node = { ...node, uid: seen.metadata.uid };\n    if (annotationOf",
-    shownBy: planned(
-      { atMs: 1_000, fault: { kind: "node_drift", pick: 0, clearsAfterMs: null } },
-      { atMs: 1_040, fault: { kind: "api_errors", share: 1, forMs: 6_000 } },
-      { atMs: 2_000, fault: { kind: "node_death", pick: 0, returnsAfterMs: 2_500, sameUid: false } },
-    ),
   },
   {
     name: "cordon-probe-always-happened",
