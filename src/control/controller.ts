@@ -272,7 +272,7 @@ export class Controller {
 
   #rewoundBy(entry: PoolEntry, rows: PoolRows): Promise<Rewound | null> {
     const isTaken = routeHolder(entry, this.#parts.pools.list(), this.#routes) !== undefined;
-    return this.#trust.rewoundBy(rows, isTaken ? null : routeOf(entry.document));
+    return this.#trust.rewoundBy(rows, isTaken ? null : routeOf(entry.document), this.#authorities.get(rows.pool));
   }
 
   /**

@@ -96,6 +96,15 @@ describe("this process", () => {
     expect(witnesses.judge(rowsOf({ authorityEpoch: epoch(1, 4), generation: epoch(1, 8) }), null, [])).toBeNull();
   });
 
+  test("does not miss what another owner has deleted", () => {
+    const witnesses = new Witnesses();
+    const instance = { id: "orders-a", phase: "serving" } as SeenRows["instances"][number];
+    witnesses.judge(rowsOf({ instances: [instance] }), "orders", [], false);
+    expect(witnesses.judge(rowsOf(), "orders", [], false)).toBeNull();
+    witnesses.judge(rowsOf({ instances: [instance] }), "orders", [], true);
+    expect(witnesses.judge(rowsOf(), "orders", [], true)).toMatchObject({ what: "instance", seen: "orders-a" });
+  });
+
   test("keeps pools apart, and remembers nothing of one that was forgotten", () => {
     const witnesses = new Witnesses();
     witnesses.judge(rowsOf(), "orders", []);

@@ -40,9 +40,9 @@ export class Witnesses {
   }
 
   /** Null when nobody knows more than these rows; then they are remembered. `route`: the one that is this pool's alone; null while another has it. */
-  judge(rows: SeenRows, route: string | null, gateways: readonly GatewayView[]): Rewound | null {
+  judge(rows: SeenRows, route: string | null, gateways: readonly GatewayView[], isOwner = true): Rewound | null {
     const found = this.#byMemory(rows) ?? this.#byGateway(rows, route, gateways) ?? this.#byWriter(rows);
-    if (found === null) this.#remember(rows);
+    if (found === null) this.#remember(rows, isOwner);
     return found;
   }
 
@@ -110,8 +110,9 @@ export class Witnesses {
     return null;
   }
 
-  #remember({ pool, authorityEpoch, generation, workloads, instances }: SeenRows): void {
-    const phases = new Map(instances.map(({ id, phase }) => [id, phase]));
+  #remember({ pool, authorityEpoch, generation, workloads, instances }: SeenRows, isOwner: boolean): void {
+    // What another owner has, and deletes, is not missed.
+    const phases = new Map(isOwner ? instances.map(({ id, phase }) => [id, phase]) : []);
     const memory = this.#memory.get(pool) ?? { authorityEpoch, generation, minAccepted: new Map<number, Epoch>(), phases };
     memory.phases = phases;
     memory.authorityEpoch = authorityEpoch;

@@ -3,7 +3,7 @@ import type { Clock, Instant } from "../kernel/clock.ts";
 import { epochParts } from "../kernel/epoch.ts";
 import { strangersOf, type StrangersInput } from "../observe/strangers.ts";
 import type { Rewound } from "../plan/snapshot.ts";
-import type { PoolRows, Store, StoreEra } from "../store/port.ts";
+import type { Authority, PoolRows, Store, StoreEra } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import type { Witnesses } from "./rewound.ts";
 
@@ -36,11 +36,12 @@ export class StoreTrust {
   }
 
   /** Who knows more than the store; looked at again with what is in it now, because a report may be newer than the rows. `route`: see `Witnesses`. */
-  async rewoundBy(rows: PoolRows, route: string | null): Promise<Rewound | null> {
+  async rewoundBy(rows: PoolRows, route: string | null, authority: Authority | undefined): Promise<Rewound | null> {
     const { store, gateways, witnesses } = this.#parts;
-    if (witnesses.judge(rows, route, gateways.views()) === null) return null;
+    const judge = (seen: PoolRows) => witnesses.judge(seen, route, gateways.views(), seen.authorityEpoch === authority?.epoch);
+    if (judge(rows) === null) return null;
     const again = await store.readPool(rows.pool);
-    return again ? witnesses.judge(again, route, gateways.views()) : null;
+    return again ? judge(again) : null;
   }
 
   /** A controller that has just begun remembers nothing, and a store that was restored meanwhile looks sound until a gateway replica has said what it has. */
