@@ -81,6 +81,11 @@ export class InstanceRepository {
     return this.#living.list(pool);
   }
 
+  /** Nothing of the pool's list is kept. */
+  forgetLiving(pool: string): void {
+    this.#living.forget(pool);
+  }
+
   /** Rises with each write that can change what `listFailures` returns. */
   get failureWrites(): number {
     return this.#failures + this.#living.untoldWrites;

@@ -8,10 +8,13 @@ interface Row {
   readonly text: string;
 }
 
+const refused = new Error("the disk failed");
+
 /** A table in memory that counts what is asked of it. */
 function table() {
   const rows = new Map<string, Row>();
   const asked: string[] = [];
+  const failing = new Set<string>();
   const db = { writes: 0, isInTransaction: false, writesTo: () => db.writes };
   const kept = new KeptList<Row, string>({
     db,
@@ -22,6 +25,7 @@ function table() {
     },
     one: async (id) => {
       asked.push(id);
+      if (failing.has(id)) throw refused;
       return rows.get(id);
     },
     isListed: ({ text }) => text !== "gone",
@@ -35,7 +39,7 @@ function table() {
     write(id, text, pool);
     kept.wrote(id);
   };
-  return { kept, db, rows, asked: () => asked.splice(0), write, told };
+  return { kept, db, rows, failing, asked: () => asked.splice(0), write, told };
 }
 
 test("only rows that were written are read again, and a list in which nothing changed is the same array", async () => {
@@ -78,6 +82,30 @@ test("after a write that nobody told of, and far behind, all is read again", asy
 
   for (let i = 0; i < 1_200; i++) told("a", `${i}`);
   expect(await kept.list("p")).toEqual(["a=1199", "b=2"]);
+  expect(asked()).toEqual(["all of p"]);
+});
+
+test("a read that fails half way leaves what was known, and the next one sees all that was written", async () => {
+  const { kept, failing, told } = table();
+  for (const id of ["a", "b"]) told(id, "1");
+  const before = await kept.list("p");
+  told("b", "gone");
+  told("x", "1", "q");
+  failing.add("x");
+  await expect(kept.list("p")).rejects.toBe(refused);
+  expect(before).toEqual(["a=1", "b=1"]);
+
+  failing.clear();
+  expect(await kept.list("p")).toEqual(["a=1"]);
+});
+
+test("of a pool that was forgotten nothing is kept", async () => {
+  const { kept, asked, told } = table();
+  told("a", "1");
+  await kept.list("p");
+  asked();
+  kept.forget("p");
+  expect(await kept.list("p")).toEqual(["a=1"]);
   expect(asked()).toEqual(["all of p"]);
 });
 

@@ -5,6 +5,7 @@
  * 2. A repository may say which row each of its writes was about (`wrote`); then only those rows are read again. When the counts show a write that nobody told of,
  *    all is read again.
  * 3. Inside a transaction nothing is kept: it may yet be rolled back. A write that is rolled back counts all the same, and costs one more look.
+ * 4. Of a pool that nobody owns nothing is kept (`forget`): anybody may ask for a pool of any name.
  */
 import type { Schema } from "./schema.ts";
 
@@ -37,6 +38,10 @@ export class KeptValue<T> {
     const value = await this.#read(pool);
     if (!this.#db.isInTransaction) this.#known.set(pool, { at, value });
     return value;
+  }
+
+  forget(pool: string): void {
+    this.#known.delete(pool);
   }
 }
 
@@ -104,12 +109,18 @@ export class KeptList<Row extends { readonly id: string; readonly pool: string; 
     return list;
   }
 
+  forget(pool: string): void {
+    this.#pools.delete(pool);
+  }
+
   async #readAgain(pool: string, known: KeptPool<T>, ids: ReadonlySet<string>): Promise<void> {
     const { one, isListed, toRecord } = this.#options;
+    // All before anything of it is used: a read that fails half way changes nothing.
+    const read: (readonly [string, Row | undefined])[] = [];
+    for (const id of ids) read.push([id, await one(id)]);
     const added: Row[] = [];
     let isChanged = false;
-    for (const id of ids) {
-      const row = await one(id);
+    for (const [id, row] of read) {
       if (row === undefined || row.pool !== pool || !isListed(row)) isChanged = known.entries.delete(id) || isChanged;
       else if (known.entries.has(id)) {
         known.entries.set(id, toRecord(row));

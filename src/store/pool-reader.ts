@@ -58,7 +58,10 @@ export class PoolReader {
   /** To be called outside of transactions; undefined when the pool is not claimed. */
   async read(pool: string): Promise<PoolRows | undefined> {
     const row = await this.#pool.get(pool);
-    if (row === undefined) return undefined;
+    if (row === undefined) {
+      this.#forget(pool);
+      return undefined;
+    }
     const instances = await this.#repositories.instances.listLiving(pool);
     return {
       pool,
@@ -73,6 +76,13 @@ export class PoolReader {
       reasons: row.reasons,
       workloads: await this.#workloads.get(pool),
     };
+  }
+
+  #forget(pool: string): void {
+    for (const kept of [this.#pool, this.#evidence, this.#failures, this.#workloads]) kept.forget(pool);
+    this.#repositories.instances.forgetLiving(pool);
+    this.#repositories.steps.forgetOpen(pool);
+    this.#living.delete(pool);
   }
 }
 

@@ -82,6 +82,11 @@ export class StepRepository {
     return this.#open.list(pool);
   }
 
+  /** Nothing of the pool's list is kept. */
+  forgetOpen(pool: string): void {
+    this.#open.forget(pool);
+  }
+
   async list(pool: string, limit: number): Promise<StepRecord[]> {
     return (await this.#queries.newest.rows(this.#db, { pool, limit })).map(toStepRecord);
   }
