@@ -57,6 +57,7 @@ test("the undisturbed end of each is the wanted one", async () => {
   );
 
   expect(Object.fromEntries(ends)).toEqual({
+    standby: [`prepare/${INSTANCE}/1 done prepared`],
     create: [`create/${INSTANCE} done created`],
     cordon: [expect.stringMatching(/^cordon\/.* done cordoned$/)],
     protect: [expect.stringMatching(/^protect\/.* done protected$/)],

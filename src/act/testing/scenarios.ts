@@ -79,6 +79,19 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     picture: async () => null,
   },
+  standby: {
+    async prepare(world) {
+      const { process } = await aRunningInstance(world, "a");
+      await storedInstance(world.store, await claimed(world), 0, "validating");
+      const payload = { instance: INSTANCE, incarnation: 1, process };
+      return (record) => (record?.phase === "validating" ? draft(`prepare/${INSTANCE}/1`, "prepare_instance/1", payload) : undefined);
+    },
+    async picture({ store, instances }) {
+      const record = await recordOf(store);
+      const { performed, state } = instances.processes.get(HOST) ?? {};
+      return { phase: record?.phase, performed, state };
+    },
+  },
   admit: {
     async prepare(world) {
       const node = await aNode(world.kube, "a");
