@@ -9,7 +9,7 @@ import { simulate } from "./seeds.ts";
 const SEEDS = 50;
 
 test("what shows a mutant is shrunk to two faults at most, which break nothing without it", { timeout: 600_000 }, async () => {
-  const mutant = MUTANTS.find(({ name }) => name === "seal-ignores-silent-replica") as Mutant;
+  const mutant = MUTANTS.find(({ name }) => name === "spare-off-by-one") as Mutant;
   const shrunk = await shrinkMutant(mutant, SEEDS);
   const schedule = shrunk?.schedule as Schedule;
 

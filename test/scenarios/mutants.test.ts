@@ -4,7 +4,7 @@ import { hunt } from "../../tools/mutants/hunt.ts";
 import { mutate, sourceOf } from "../../tools/mutants/mutant.ts";
 import { MUTANTS } from "../../tools/mutants/mutants.ts";
 
-const SAMPLE = ["cordon-without-uid", "delete-without-uid", "effect-before-record", "seal-ignores-silent-replica", "spare-off-by-one"];
+const SAMPLE = ["cordon-without-uid", "delete-without-uid", "effect-before-record", "seal-ignores-sessions", "spare-off-by-one"];
 const SEEDS = 50;
 
 test.each(MUTANTS.filter(({ name }) => SAMPLE.includes(name)))("$name is caught: $rule", { timeout: 60_000 }, async (mutant) => {
