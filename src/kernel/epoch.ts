@@ -6,6 +6,8 @@ declare const epochBrand: unique symbol;
 export type Epoch = string & { readonly [epochBrand]: true };
 
 export const EPOCH_PATTERN = /^(0|[1-9]\d{0,14})\.(0|[1-9]\d{0,14})$/;
+/** The highest era, and the highest counter, that the pattern lets through. */
+export const MAX_EPOCH_PART = 10 ** 15 - 1;
 
 export function epoch(era: number, counter: number): Epoch {
   return `${era}.${counter}` as Epoch;

@@ -3,6 +3,7 @@
  * given a second time: whatever is compared with a number from then loses, and whatever was confirmed then must be confirmed anew.
  */
 import type { Kysely } from "kysely";
+import { MAX_EPOCH_PART } from "../kernel/epoch.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { RecoverCommand, StoreEra, StoreRecovery } from "./port.ts";
 import { prepare } from "./prepared.ts";
@@ -27,8 +28,14 @@ export class RecoveryRepository {
 
   /** One transaction: either all epochs are of the new era or none is. */
   async recover({ above, at, why, by }: RecoverCommand): Promise<StoreEra> {
-    if (!Number.isSafeInteger(above) || above < 0)
-      throw new RelevoError("era_invalid", "An era is a whole number.", { found: above, allowed: "0 or more" });
+    // Beyond that nobody could read an epoch any more, and an era never falls: one witness that lies must not do that to the store.
+    if (!Number.isSafeInteger(above) || above < 0 || above >= MAX_EPOCH_PART)
+      throw new RelevoError("era_invalid", "An era is a whole number that has a next one.", {
+        class: "conflict",
+        found: above,
+        allowed: `0 to ${MAX_EPOCH_PART - 1}`,
+        todo: "end the witness that has seen such an era: see relevo store check",
+      });
     const { era: from } = await this.read();
     const era = Math.max(from, above) + 1;
     const recovered: StoreRecovery = { at, from, why, by };

@@ -1,6 +1,6 @@
 /** The store's contract: what a recovery after a rewind leaves behind. Nothing that was seen in the lost time is ever given, believed or confirmed again. */
 import { expect } from "vitest";
-import { compareEpochs, epoch, EPOCH_ZERO } from "../../src/kernel/epoch.ts";
+import { compareEpochs, epoch, EPOCH_PATTERN, EPOCH_ZERO } from "../../src/kernel/epoch.ts";
 import type { Change } from "../../src/store/port.ts";
 import { claimed, incarnation, instanceIn, instanceOf, move, NOON, POOL, refused, walk, type StoreTest } from "./store-fixtures.ts";
 
@@ -40,7 +40,15 @@ export function storeRecoveryContract(it: StoreTest): void {
     expect(await store.readEra()).toEqual({ era: 8, recovered: { at: NOON, from: 1, why: "once more", by: "alice" } });
     await refused(store.recover({ ...COMMAND, above: Number.NaN }), "era_invalid");
     await refused(store.recover({ ...COMMAND, above: -1 }), "era_invalid");
+    await refused(store.recover({ ...COMMAND, above: 999_999_999_999_999 }), "era_invalid");
     expect((await store.readEra()).era).toBe(8);
+  });
+
+  it("the last era that can be written still makes epochs that can be read", async (store) => {
+    await claimed(store);
+    expect((await store.recover({ ...COMMAND, above: 999_999_999_999_998 })).era).toBe(999_999_999_999_999);
+    const { generation, authorityEpoch } = (await store.readPool(POOL)) ?? {};
+    for (const each of [generation, authorityEpoch]) expect(each).toMatch(EPOCH_PATTERN);
   });
 
   it("every pool's authority and generation are of the new era at once, and whoever acted before is stale (I4)", async (store) => {
