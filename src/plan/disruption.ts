@@ -33,6 +33,7 @@ import {
   openStep,
   replacementOf,
   servingOf,
+  succeededOf,
 } from "./view.ts";
 
 export function planDisruption(pool: PoolSnapshot, desired: number, budget: Budget, now: Instant, draft: Draft): void {
@@ -140,7 +141,7 @@ function considerDrain(pool: PoolSnapshot, instance: InstanceSnapshot, desired: 
   }
   const latestStart = deadline - pool.spec.disruption.drainLead;
   const isReplaced = replacement !== undefined && isServing(replacement);
-  const canGo = isReplaced || budget.spare() > promisedToOthers(pool, instance, draft) || now >= latestStart;
+  const canGo = isReplaced || now >= latestStart || (budget.hasSpare() && budget.spare() > promisedToOthers(pool, instance, draft));
   if (!canGo) {
     draft.hold(idOf(instance), waiting(pool, instance, desired), latestStart);
     return;
@@ -150,11 +151,7 @@ function considerDrain(pool: PoolSnapshot, instance: InstanceSnapshot, desired: 
 
 /** Serving ones that are the successors of others which have not left yet: whoever goes by one of these leaves too few when its own predecessor goes. */
 function promisedToOthers(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): number {
-  return pool.instances.filter((other) => {
-    if (idOf(other) === idOf(instance) || !isServing(other) || !isCondemned(other) || draft.hasDecisionFor(idOf(other))) return false;
-    const successor = replacementOf(pool, other);
-    return successor !== undefined && isServing(successor);
-  }).length;
+  return succeededOf(pool).filter((other) => idOf(other) !== idOf(instance) && !draft.hasDecisionFor(idOf(other))).length;
 }
 
 function waiting(pool: PoolSnapshot, instance: InstanceSnapshot, desired: number): Reason {

@@ -93,6 +93,22 @@ export function replacementOf(pool: PoolSnapshot, instance: InstanceSnapshot): I
   );
 }
 
+/** Condemned ones that still serve, beside a successor that serves. */
+export function succeededOf(pool: PoolSnapshot): readonly InstanceSnapshot[] {
+  const known = succeeded.get(pool);
+  if (known !== undefined) return known;
+  const found = pool.instances.filter((instance) => {
+    if (!isServing(instance) || !isCondemned(instance)) return false;
+    const successor = replacementOf(pool, instance);
+    return successor !== undefined && isServing(successor);
+  });
+  succeeded.set(pool, found);
+  return found;
+}
+
+/** Asked for each condemned one; a snapshot never changes. */
+const succeeded = new WeakMap<PoolSnapshot, readonly InstanceSnapshot[]>();
+
 /** The one that it is to take over from; undefined when there is none, or it is gone. */
 export function predecessorOf(pool: PoolSnapshot, { record }: InstanceSnapshot): InstanceSnapshot | undefined {
   return record.replaces === null ? undefined : indexOf(pool).byId.get(record.replaces);
