@@ -19,9 +19,9 @@ export function leaseKeyIn(path: string): string {
   throw unusable(path, `it holds fewer than ${LEAST_CHARACTERS} characters`, undefined);
 }
 
-/** On a full disk there is no key rather than half of one. */
+/** On a full disk, and after a loss of power, there is no key rather than half of one. */
 function make(path: string): void {
-  writeFileSync(`${path}.new`, `${newSecret()}\n`, { mode: 0o600 });
+  writeFileSync(`${path}.new`, `${newSecret()}\n`, { mode: 0o600, flush: true });
   renameSync(`${path}.new`, path);
 }
 
