@@ -60,6 +60,8 @@ export const leaseRenewalSchema = z.object({
     .regex(EPOCH_PATTERN)
     .transform((text) => text as Epoch)
     .nullable(),
+  /** With an epoch: the place at which it was given. It tells a store that was rewound, and does not know the instance, which epochs to compare with. */
+  ordinal: z.int().min(0).optional(),
 });
 
 /** The answer: the epoch to write under, and for how long from before the request was sent. */

@@ -10,7 +10,7 @@ export { HEALTH_CHECK_LIMIT_MS, type HealthCheck } from "./health.ts";
 export { createInstance, type Hook, type InstanceOptions, RelevoInstance, type UpgradeListener } from "./instance.ts";
 export { createLanding, type EpochRow, type EpochStorage, type Landing, memoryEpochs, type Stamp } from "./landing.ts";
 export { DEFAULT_LEASE_GRACE_MS, type LeaseState, type NewLease, WriterLease } from "./lease.ts";
-export type { LeaseAccess, LeaseAnswer, LeaseCall } from "./lease-call.ts";
+export type { HeldLease, LeaseAccess, LeaseAnswer, LeaseCall } from "./lease-call.ts";
 export { createSink, type Sink, type SinkOptions } from "./sink.ts";
 export { MAX_TRANSACTIONS, type Transactions } from "./transactions.ts";
 export { type ClosableSocket, type CloseOptions, SERVICE_RESTART } from "./upgraded.ts";

@@ -20,14 +20,20 @@ export type LeaseAnswer =
   /** Nobody decided anything: no answer, or one that says nothing about the lease. */
   | { readonly kind: "failed"; readonly why: string };
 
-/** `epoch` null: to acquire it. Never rejects. */
-export type LeaseCall = (access: LeaseAccess, bootId: string, epoch: Epoch | null, limitMs: number) => Promise<LeaseAnswer>;
+/** What was granted: an epoch, at a place of the pool. */
+export interface HeldLease {
+  readonly ordinal: number;
+  readonly epoch: Epoch;
+}
+
+/** `held` null: to acquire it. Never rejects. */
+export type LeaseCall = (access: LeaseAccess, bootId: string, held: HeldLease | null, limitMs: number) => Promise<LeaseAnswer>;
 
 const MAX_ANSWER_BYTES = 16 * 1_024;
 
 export function httpLeaseCall(clock: Clock): LeaseCall {
-  return async (access, bootId, epoch, limitMs) => {
-    const body = JSON.stringify({ pool: access.pool, instance: access.instance, bootId, epoch });
+  return async ({ pool, instance, ...access }, bootId, held, limitMs) => {
+    const body = JSON.stringify({ pool, instance, bootId, ...(held ?? { epoch: null }) });
     try {
       const { status, text } = await post(clock, access, body, limitMs);
       return answerOf(status, text);
@@ -37,7 +43,12 @@ export function httpLeaseCall(clock: Clock): LeaseCall {
   };
 }
 
-async function post(clock: Clock, access: LeaseAccess, body: string, limitMs: number): Promise<{ status: number; text: string }> {
+async function post(
+  clock: Clock,
+  access: Pick<LeaseAccess, "url" | "token">,
+  body: string,
+  limitMs: number,
+): Promise<{ status: number; text: string }> {
   const open = access.url.startsWith("https:") ? (await import("node:https")).request : openPlain;
   return new Promise((resolve, reject) => {
     const request = open(access.url, {

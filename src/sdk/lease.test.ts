@@ -18,8 +18,8 @@ function holder(given: Partial<LeaseOptions> & { answers?: LeaseAnswer } = {}) {
   const lease = new WriterLease({
     bootId: "boot-1",
     clock,
-    call: async (_access, _bootId, epoch, limitMs) => {
-      calls.push({ at: clock.monotonic(), epoch });
+    call: async (_access, _bootId, held, limitMs) => {
+      calls.push({ at: clock.monotonic(), epoch: held?.epoch ?? null });
       const { answer } = world;
       await clock.sleep(Math.min(world.takesMs, limitMs));
       return world.takesMs > limitMs ? { kind: "failed", why: "no answer" } : answer;

@@ -14,7 +14,7 @@
  */
 import type { Clock, Timer } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
-import type { LeaseAccess, LeaseAnswer, LeaseCall } from "./lease-call.ts";
+import type { HeldLease, LeaseAccess, LeaseAnswer, LeaseCall } from "./lease-call.ts";
 
 export type LeaseState = "none" | "waiting" | "held" | "lapsed" | "lost";
 
@@ -52,8 +52,8 @@ export class WriterLease {
   #access: LeaseAccess | null = null;
   #state: LeaseState = "none";
   #workload: string | null = null;
-  /** Of the lease that is or was held. */
-  #epoch: Epoch | null = null;
+  /** That is or was. */
+  #held: HeldLease | null = null;
   /** Monotonic ms; up to it what is held may be used. */
   #until = 0;
   /** How often it was told that it is not its turn. */
@@ -77,7 +77,7 @@ export class WriterLease {
 
   /** Under which results may be written at this moment; null: nothing may be written. */
   epoch(): Epoch | null {
-    return this.state === "held" ? this.#epoch : null;
+    return this.state === "held" && this.#held !== null ? this.#held.epoch : null;
   }
 
   /** `namespace/name#ordinal`, once it is known. */
@@ -142,7 +142,7 @@ export class WriterLease {
     if (access === null || this.#isOverdue()) return;
     const limitMs = Math.max(SHORTEST_RETRY_MS, access.ttlMs / 3);
     const sentAt = this.#clock.monotonic();
-    const answer = await this.#options.call(access, this.#options.bootId, this.#epoch, limitMs);
+    const answer = await this.#options.call(access, this.#options.bootId, this.#held, limitMs);
     if (this.#stopped || this.#state === "lost") return;
     const delayMs = await this.#take(answer, access, sentAt);
     if (delayMs !== null) this.#ask(delayMs);
@@ -155,7 +155,7 @@ export class WriterLease {
         return this.#renewed(answer, access, sentAt);
       case "refused":
         // Until the former holder is sealed or fenced there is none to be had: that is no loss.
-        if (answer.code === "lease_not_held" && this.#epoch === null)
+        if (answer.code === "lease_not_held" && this.#held === null)
           return Math.min(access.ttlMs / 3, LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#waits++);
         this.#lose(answer.code, "the controller says that this instance may not write");
         return null;
@@ -167,12 +167,12 @@ export class WriterLease {
   }
 
   async #renewed(answer: Extract<LeaseAnswer, { kind: "renewed" }>, access: LeaseAccess, sentAt: number): Promise<number | null> {
-    if (this.#epoch !== null && this.#epoch !== answer.epoch) {
+    if (this.#held !== null && this.#held.epoch !== answer.epoch) {
       this.#lose("lease_fenced", "the lease has passed on and come back under another epoch");
       return null;
     }
     const workload = `${access.pool}#${answer.ordinal}`;
-    if (this.#epoch === null) {
+    if (this.#held === null) {
       try {
         await this.#options.onLease?.({ workload, epoch: answer.epoch });
       } catch (error) {
@@ -181,7 +181,7 @@ export class WriterLease {
       if (this.#stopped || this.#state === "lost") return null;
     }
     this.#workload = workload;
-    this.#epoch = answer.epoch;
+    this.#held = { ordinal: answer.ordinal, epoch: answer.epoch };
     // A time that became shorter holds from now on, a longer one from the next admission.
     const ttlMs = Math.min(answer.ttlMs, access.ttlMs);
     this.#until = sentAt + ttlMs;
@@ -194,7 +194,7 @@ export class WriterLease {
 
   #failed(why: string, access: LeaseAccess): number {
     if (this.#failure !== why)
-      this.#options.report(`The writer lease could not be ${this.#epoch === null ? "acquired" : "renewed"}: ${why}.`);
+      this.#options.report(`The writer lease could not be ${this.#held === null ? "acquired" : "renewed"}: ${why}.`);
     this.#failure = why;
     return Math.max(SHORTEST_RETRY_MS, access.ttlMs / TRIES_PER_TTL);
   }

@@ -56,7 +56,8 @@ export class Writers {
       bootId: process.bootId,
       clock,
       graceMs: GRACE_MS,
-      call: (to, bootId, epoch, limitMs) => this.#call(process, clock, { pool: to.pool, instance: to.instance, bootId, epoch }, limitMs),
+      call: ({ pool, instance }, bootId, held, limitMs) =>
+        this.#call(process, clock, { pool, instance, bootId, ...(held ?? { epoch: null }) }, limitMs),
       onLease: async (stamp) => {
         await clock.sleep(NETWORK_MS);
         await this.#landing.open(stamp);

@@ -132,6 +132,8 @@ export interface LeaseRenewal {
   readonly instance: string;
   readonly bootId: string;
   readonly epoch: Epoch | null;
+  /** Of the place at which the epoch was given, as the holder says. */
+  readonly ordinal?: number | undefined;
 }
 
 export interface Freeze {
@@ -237,6 +239,8 @@ export interface Store {
   listEvidence(pool: string, limit: number): Promise<readonly Evidence[]>;
   /** Deleted ones too, newest first. */
   listInstances(pool: string, limit: number): Promise<readonly InstanceRecord[]>;
+  /** A deleted one too, as long as its row is kept. */
+  findInstance(pool: string, id: string): Promise<InstanceRecord | undefined>;
   getBlueprint(hash: string): Promise<unknown>;
   countLosses(pool: string): Promise<readonly LossCounts[]>;
 

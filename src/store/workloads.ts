@@ -73,7 +73,11 @@ export class WorkloadRepository {
     const { pool, bootId, epoch: believed } = renewal;
     const [row] = await this.#queries.ofHolder.rows(this.#db, { pool, instance: renewal.instance, bootId });
     if (row === undefined) {
-      if (believed !== null && !isFencedProcess(renewal, instance) && (await this.#neverGave(pool, believed, instance)))
+      if (
+        believed !== null &&
+        !isFencedProcess(renewal, instance) &&
+        (await this.#neverGave(pool, believed, renewal.ordinal ?? instance?.ordinal))
+      )
         throw rewound(renewal);
       throw believed !== null || isOver(renewal, instance) ? fenced(renewal) : notHeld(renewal);
     }
@@ -91,11 +95,10 @@ export class WorkloadRepository {
 
   /**
    * Whether this store did not give that epoch to the caller, who holds no lease in it: it is above what was given at its place, or somebody else has it. A
-   * tombstone says nothing here: the epoch of the next writer is the tombstone, before and after it was given. Without the instance's row its place is not known:
-   * then at no place.
+   * tombstone says nothing here: the epoch of the next writer is the tombstone, before and after it was given. Where the place is not known: at no place.
    */
-  async #neverGave(pool: string, believed: Epoch, instance: InstanceRecord | undefined): Promise<boolean> {
-    const places = (await this.list(pool)).filter(({ ordinal }) => instance === undefined || ordinal === instance.ordinal);
+  async #neverGave(pool: string, believed: Epoch, place: number | undefined): Promise<boolean> {
+    const places = (await this.list(pool)).filter(({ ordinal }) => place === undefined || ordinal === place);
     return places.every(({ writerEpoch, holder }) => {
       const order = compareEpochs(believed, writerEpoch);
       return order > 0 || (order === 0 && holder !== null);

@@ -18,6 +18,8 @@ function pass(to: string | null, after: Epoch = EPOCH_ZERO, more: Partial<Writer
   return { kind: "pass_writer", ordinal: 0, after, to: to === null ? null : { instance: to, incarnation: 1, bootId: "boot-1", ...more } };
 }
 
+/** After `withWriter`: who was passed the lease last. */
+const fenceHolder = (given: Epoch): Change => fence(given === epoch(0, 1) ? "i-1" : "i-0.1");
 const fence = (instance: string): Change => ({ kind: "set_trust", instance, incarnation: 1, from: "ok", to: "fenced" });
 
 /** Serves as incarnation 1 with boot id `boot-1`. */
@@ -210,6 +212,28 @@ export function storeWorkloadsContract(it: StoreTest): void {
     expect(await store.renewLease({ ...lost, instance: "i-3" })).toMatchObject({ writerEpoch: "0.2", renewals: 1 });
     // Who was given less, and lost it, is fenced as ever.
     await refused(store.renewLease({ ...lost, instance: "i-2", epoch: epoch(0, 1) }), "lease_fenced");
+  });
+
+  it("one that the store does not know says at which place it was given its epoch: what was given at others means nothing (I1)", async (store) => {
+    const owner = await withWriter(store);
+    const far: readonly Change[] = [
+      create("i-far", { ordinal: 7 }),
+      ...walk("i-far", ["creating", "preparing", "validating", "admitted", "serving"]),
+      { kind: "renew_incarnation", instance: "i-far", after: 0, incarnation: incarnation(1) },
+      { kind: "pass_writer", ordinal: 7, after: EPOCH_ZERO, to: { instance: "i-far", incarnation: 1, bootId: "boot-1" } },
+    ];
+    await store.commit(owner, far, NOON);
+    for (const after of [epoch(0, 1), epoch(0, 2)])
+      await store.commit(owner, [...serving(`i-${after}`), fenceHolder(after), pass(`i-${after}`, after)], NOON);
+    const unknown = { pool: POOL, instance: "i-9", bootId: "boot-9", epoch: epoch(0, 2) };
+
+    await refused(store.renewLease({ ...unknown, ordinal: 7 }), "store_rewound");
+    await refused(store.renewLease({ ...unknown, ordinal: 8 }), "store_rewound");
+    // Of a pool that was deleted and made again: its rows are gone, what it was given is not.
+    await refused(store.renewLease({ ...unknown, ordinal: 0 }), "lease_fenced");
+    await refused(store.renewLease(unknown), "lease_fenced");
+    // An instance is elsewhere in the backup than it was when it was given its epoch: a standby that was taken since.
+    await refused(store.renewLease({ ...unknown, instance: "i-2", ordinal: 7 }), "store_rewound");
   });
 
   it("a fenced process renews nothing any more, whatever it believes, also while another holds the lease", async (store) => {
