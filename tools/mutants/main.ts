@@ -1,21 +1,23 @@
 /**
- * `npm run mutants [-- --only NAME] [--seeds 2000] [--workers N] [-o json]`: small faults in the program, each of which the simulator must catch. Exits 1
+ * `npm run mutants [-- --only NAME] [--unshown] [--seeds 2000] [--workers N] [-o json]`: small faults in the program, each of which the simulator must catch. Exits 1
  * when one survives, does not apply, or is caught by a seed that fails without it too.
  */
 import { parseArgs } from "node:util";
 import { describeError } from "../../src/kernel/errors.ts";
 import { type Hunt, huntAll } from "./hunt.ts";
-import { MUTANTS } from "./mutants.ts";
+import { MUTANTS, UNSHOWN } from "./mutants.ts";
 
 const { values } = parseArgs({
   options: {
     only: { type: "string", multiple: true },
+    unshown: { type: "boolean", default: false },
     seeds: { type: "string", default: "2000" },
     workers: { type: "string", default: "1" },
     output: { type: "string", short: "o", default: "table" },
   },
 });
-const chosen = values.only === undefined ? MUTANTS : MUTANTS.filter(({ name }) => values.only?.some((only) => name.includes(only)));
+const all = values.unshown ? UNSHOWN : MUTANTS;
+const chosen = values.only === undefined ? all : all.filter(({ name }) => values.only?.some((only) => name.includes(only)));
 const [seeds, workers] = [Number(values.seeds), Number(values.workers)];
 if (chosen.length === 0) stop(`--only: found ${values.only?.join(", ")}; allowed: ${MUTANTS.map(({ name }) => name).join(", ")}`);
 if (!(Number.isInteger(seeds) && seeds > 0)) stop(`--seeds: found ${values.seeds}; allowed: a whole number from 1`);

@@ -6,7 +6,11 @@ import { GATEWAY } from "./rows/gateway.ts";
 import { OPERATOR } from "./rows/operator.ts";
 import { PLAN } from "./rows/plan.ts";
 import { STORE } from "./rows/store.ts";
+import { UNSHOWN } from "./rows/unshown.ts";
 import { WATCHED } from "./rows/watched.ts";
 import { WRITERS } from "./rows/writers.ts";
 
 export const MUTANTS: readonly Mutant[] = [...ACT, ...PLAN, ...STORE, ...GATEWAY, ...WRITERS, ...OPERATOR, ...EVACUATION, ...WATCHED];
+
+/** Not counted. */
+export { UNSHOWN };

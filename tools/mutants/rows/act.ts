@@ -156,14 +156,6 @@ export const ACT: readonly Mutant[] = [
     shownBy: seeds("node_drift", "controller_crash"),
   },
   {
-    name: "pass-does-not-wait-for-records",
-    rule: "I5: the same spare instance is not spent twice",
-    file: "src/control/controller.ts",
-    find: "    await this.#parts.executor.recorded(key);\n",
-    replace: "",
-    shownBy: seeds("node_drift", "operator_drain", "store_busy"),
-  },
-  {
     name: "losses-are-not-counted",
     rule: "D18: what is sealed is counted in its class",
     file: "src/act/changes-of.ts",

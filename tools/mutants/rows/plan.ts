@@ -3,14 +3,6 @@ import { type Mutant, seeds } from "../mutant.ts";
 
 export const PLAN: readonly Mutant[] = [
   {
-    name: "seal-without-confirmation",
-    rule: "D5: a confirmed seal implies that no gateway replica holds anything",
-    file: "src/plan/lifecycle.ts",
-    find: "  if (behind.length > 0)\n    return draft.hold(",
-    replace: "  if (behind.length > 99)\n    return draft.hold(",
-    shownBy: seeds("node_drift"),
-  },
-  {
     name: "seal-ignores-silent-replica",
     rule: "D5: a silent replica's word is not assumed",
     file: "src/plan/lifecycle.ts",
@@ -51,14 +43,6 @@ export const PLAN: readonly Mutant[] = [
     shownBy: seeds("node_drift"),
   },
   {
-    name: "spare-spent-twice",
-    rule: "I5: the same spare instance is not spent twice",
-    file: "src/plan/budget.ts",
-    find: "  takeVoluntaryDrain(): void {\n    this.#spare -= 1;",
-    replace: "  takeVoluntaryDrain(): void {\n    this.#spare -= 0;",
-    shownBy: seeds("node_drift", "operator_drain"),
-  },
-  {
     name: "drain-slots-off-by-one",
     rule: "D6: voluntary drains at once ≤ draining",
     file: "src/plan/budget.ts",
@@ -81,22 +65,6 @@ export const PLAN: readonly Mutant[] = [
     find: "return this.#shortage > 0;",
     replace: "return this.#shortage > 99;",
     shownBy: seeds("node_drift"),
-  },
-  {
-    name: "room-without-a-bound",
-    rule: "I21: all that is not deleted is bounded",
-    file: "src/plan/budget.ts",
-    find: "    if (this.#room <= 0) return false;",
-    replace: "    if (this.#room <= -99) return false;",
-    shownBy: seeds("node_drift", "boot_failure", "spot_notice", "node_deletion"),
-  },
-  {
-    name: "candidates-without-a-bound",
-    rule: "I18: candidate failures per window are bounded",
-    file: "src/plan/candidates.ts",
-    find: "  if (recent.length > retries) {",
-    replace: "  if (recent.length > retries * 99) {",
-    shownBy: seeds("node_drift", "boot_failure", "foreign_cordon"),
   },
   {
     name: "candidates-without-a-pause",
@@ -131,14 +99,6 @@ export const PLAN: readonly Mutant[] = [
     shownBy: seeds("freeze", "node_drift"),
   },
   {
-    name: "cordon-on-an-incomplete-inventory",
-    rule: "I6: a cordon implies a complete inventory",
-    file: "src/plan/disruption.ts",
-    find: '    if (pool.inventory.state === "incomplete") {',
-    replace: '    if (pool.inventory.state === "incomplete" && pool.inventory.missing === "") {',
-    shownBy: seeds("node_drift", "boot_failure", "capacity_exhausted"),
-  },
-  {
     name: "class-inverted",
     rule: "D9: a drain bears the gravest class",
     file: "src/model/phase.ts",
@@ -153,14 +113,6 @@ export const PLAN: readonly Mutant[] = [
     find: "  if (isLost) return sealLost(instance, now, draft);",
     replace: "  if (isLost && now === 0) return sealLost(instance, now, draft);",
     shownBy: seeds("node_drift", "node_death"),
-  },
-  {
-    name: "lost-processes-are-never-found",
-    rule: "I16: what is lost is replaced",
-    file: "src/plan/evidence.ts",
-    find: "  if (lost === null) {",
-    replace: "  if (lost === null || lost.length > 0) {",
-    shownBy: seeds("node_death", "node_frozen"),
   },
   {
     name: "applied-only-when-newer",

@@ -50,12 +50,4 @@ export const STORE: readonly Mutant[] = [
     replace: '      if (id === "")\n',
     shownBy: seeds("gateway_silent", "controller_crash", "node_drift"),
   },
-  {
-    name: "brake-ignored",
-    rule: "the brake holds while the observer is suspected",
-    file: "src/control/brake.ts",
-    find: "  return suspect > watched.length * BRAKE_SHARE ? { suspect, total: watched.length } : null;",
-    replace: "  return suspect > watched.length ? { suspect, total: watched.length } : null;",
-    shownBy: seeds(),
-  },
 ];
