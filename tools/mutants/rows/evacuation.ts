@@ -26,12 +26,4 @@ export const EVACUATION: readonly Mutant[] = [
     replace: "    option.place.free -= 0;",
     shownBy: storm("few"),
   },
-  {
-    name: "one-place-too-many",
-    rule: "I12: reservations stay within the standby",
-    file: "src/plan/evacuation/book.ts",
-    find: "  return preempts === null ? place.free > 0 :",
-    replace: "  return preempts === null ? place.free >= 0 :",
-    shownBy: storm("few"),
-  },
 ];
