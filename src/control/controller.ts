@@ -40,6 +40,7 @@ import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
 import { routeHolder, routesHolding, withoutRoute } from "./routes.ts";
 import type { Witnesses } from "./rewound.ts";
 import { StoreTrust } from "./store-trust.ts";
+import { Leftovers } from "./leftovers.ts";
 import { WorkQueue } from "./work-queue.ts";
 import type { ControllerLog, Pass } from "./pass.ts";
 import {
@@ -102,6 +103,7 @@ export class Controller {
   readonly #services: FixedServices;
   readonly #leaseBrake: LeaseBrake;
   readonly #placements: Placements;
+  readonly #leftovers: Leftovers;
   #areRoutesKnown = false;
   readonly #trust: StoreTrust;
   #settledAt: Instant = Number.POSITIVE_INFINITY;
@@ -120,6 +122,7 @@ export class Controller {
     this.#trust = new StoreTrust(parts);
     this.#leaseBrake = new LeaseBrake(parts.leases);
     this.#placements = new Placements(parts.clock);
+    this.#leftovers = new Leftovers(parts);
   }
 
   async start(): Promise<void> {
@@ -253,6 +256,7 @@ export class Controller {
     const entry = await this.#services.holdOn(found, rows);
     const notes = [...(problem === undefined ? [] : [invalid(problem)]), ...(entry === found ? [] : [fixed(entry)])];
     const held = this.#parts.executor.resume(authority, rows.openSteps);
+    await this.#leftovers.look(rows);
     const pass = withHolds(this.#plan(entry, rows), [...held, ...notes]);
     this.#passes.set(key, pass);
     this.#parts.capacity.note(pass.snapshot);
@@ -321,6 +325,7 @@ export class Controller {
       rewound,
       awaitsWitnesses: this.#trust.awaitsWitnesses(rows),
       recoveredAt: this.#trust.recoveredAt,
+      outlived: this.#leftovers.of(rows.pool),
       now,
     });
     const { evacuation } = this.#parts;
@@ -421,6 +426,7 @@ export class Controller {
     this.#parts.witnesses.forget(key);
     this.#services.forget(key);
     this.#parts.evacuation.forget(key);
+    this.#leftovers.forget(key);
     for (const map of [this.#authorities, this.#datedBy, this.#passes, this.#troubles, this.#instances, this.#routes, this.#entries])
       map.delete(key);
     this.#queue.forget(key);

@@ -245,3 +245,93 @@ describe("what goes wrong in it blocks nobody (D12)", () => {
     expect(desk.prediction()).toBeUndefined();
   });
 });
+
+describe("who cannot go holds nothing back from others (S12)", () => {
+  test("one whose candidates failed, or that is lost in a frozen pool, has no place and no token until it may go", () => {
+    const { desk, inputs } = aDesk({ capacity: () => capacity(1, 0) });
+    const lost = instance("draining", { id: "l", on: [], evidence: ["node_lost"], record: { ordinal: 0, drainLoss: "forced" } });
+    const failures = [0, 1, 2, 3].map((index) => ({
+      instance: `f-${index}`,
+      at: NOON - 1_000 * index,
+      failure: "not_ready_in_time",
+      replaces: "a",
+      purpose: "replace" as const,
+    }));
+    const held = { ...pool("a", [noticed("a", 0)], { priority: "critical" }), failures };
+    const frozen = { ...pool("f", [lost], { priority: "critical" }, 1), freeze: { until: at("13:00:00"), why: "audit", by: "eve" } };
+    const fresh = { ...pool("n", [noticed("n", 0)], { priority: "critical" }), awaitsWitnesses: true, settledAt: at("12:05:00") };
+    for (const each of [held, frozen, fresh]) expect(desk.look(each, NOON).evacuation).toEqual(new Map());
+    expect(kinds(desk.look(pool("b", [noticed("b", 0)], { priority: "batch" }), NOON).evacuation)).toEqual({ b: "on_demand/local" });
+    expect(inputs.at(-1)?.evacuees.map(({ id }) => id)).toEqual(["b"]);
+    expect([...desk.look({ ...held, failures: [] }, NOON + 1).evacuation.keys()]).toEqual(["a"]);
+    expect([...desk.look({ ...frozen, freeze: null }, NOON + 1).evacuation.keys()]).toEqual(["l"]);
+    expect([...desk.look({ ...fresh, awaitsWitnesses: false }, NOON + 1).evacuation.keys()]).toEqual(["n"]);
+  });
+
+  test("a place that was promised is free again as soon as its evacuee may not use it any more", () => {
+    const { desk } = aDesk({ capacity: () => capacity(1, 0) });
+    const unplaced = Array.from({ length: MOST_UNPLACED }, (_, index) => successor(`u-${index}`, index + 1, "pending"));
+    const critical = pool("a", [noticed("a", 0)], { priority: "critical" });
+    expect(kinds(desk.look(critical, NOON).evacuation)).toEqual({ a: "on_demand/local" });
+    const freeze = { until: at("13:00:00"), why: "audit", by: "eve" };
+    const lost = instance("draining", { id: "a", on: [], evidence: ["node_lost"], record: { ordinal: 0, drainLoss: "forced" } });
+    desk.look({ ...pool("a", [lost], { priority: "critical" }, 1), freeze }, NOON + 1_000);
+    expect(desk.overview(NOON + 1_000).supplies.find(({ supply }) => supply.id === "on_demand/local")?.reserved).toBe(0);
+    expect(unplaced.length).toBe(MOST_UNPLACED);
+  });
+
+  test("what hangs in a pool that is not looked at any more stops nobody for ever", () => {
+    const { desk } = aDesk({ absorption: { perSecond: 2, burst: 2 } });
+    const some = (phase: "admitted" | "serving", since: number) =>
+      Array.from({ length: 5 }, (_, index) => successor(`o-${index}`, index, phase, since));
+    desk.look(pool("a", some("admitted", NOON)), NOON);
+    desk.look(pool("a", some("serving", NOON + 100)), NOON + 100);
+    desk.look(pool("a", some("admitted", NOON + 10_000)), NOON + 10_000);
+    const many = Array.from({ length: 20 }, (_, index) => noticed(`i-${index}`, index, at("12:30:00")));
+    desk.look(pool("b", many), NOON + 10_000);
+    desk.look(pool("b", many), NOON + 41_000); // nothing of a can be on its way any more
+    const before = desk.overview(NOON + 41_000).absorption.tokens;
+    expect(desk.overview(NOON + 41_500).absorption.tokens - before).toBeCloseTo(1);
+  });
+});
+
+describe("standby is left to those who may have to follow (S12, I13)", () => {
+  const noMachines = { capacity: () => ({ ...capacity(0, 0), readyInMs: 5_000 }) };
+  const risk = (deadline = at("12:02:00")) =>
+    pool("risk", [noticed("r", 0, deadline), warm("w1"), ...unplacedOf("r")], { standby: { count: 1 } }, 1 + MOST_UNPLACED);
+  const unplacedOf = (of: string) => Array.from({ length: MOST_UNPLACED }, (_, index) => successor(`${of}u-${index}`, index + 1, "pending"));
+
+  test("of a more important pool that was hit a moment ago, and to nobody once those have moved or two minutes are over", () => {
+    const { desk, inputs } = aDesk(noMachines);
+    const hit = pool("quotes", [noticed("q", 0, at("12:00:30")), named("stays", 1), ...unplacedOf("q")], { priority: "critical" }, 12);
+    desk.look(hit, NOON);
+    desk.look(risk(), NOON + 1_000);
+    expect(inputs.at(-1)?.exposed).toEqual([
+      {
+        pool: "default/quotes",
+        priority: "critical",
+        latencyLimitMs: 100,
+        count: 1,
+        leadMs: 35_000,
+        workMs: 1_000,
+        until: NOON - 5_000 + 120_000,
+      },
+    ]);
+    const moved = instance("serving", { id: "m", on: [node("n-m")], record: { replaces: "q", purpose: "replace", ordinal: 0, phaseSince: NOON + 2_000 } });
+    desk.look(pool("quotes", [moved, noticed("q2", 1, at("12:00:40"))], { priority: "critical" }), NOON + 5_000);
+    expect(inputs.at(-1)?.exposed).toEqual([]);
+    desk.look(hit, NOON + 6_000);
+    expect(inputs.at(-1)?.exposed?.length).toBe(1);
+    desk.look(risk(at("12:10:00")), NOON + 130_000);
+    expect(inputs.at(-1)?.exposed).toEqual([]);
+  });
+
+  test("a pool that is gone, or was never hit, is expected to lose nobody", () => {
+    const { desk, inputs } = aDesk(noMachines);
+    desk.look(pool("quotes", [noticed("q", 0, at("12:00:30")), named("stays", 1)], { priority: "critical" }), NOON);
+    desk.forget("default/quotes");
+    desk.look(pool("calm", [named("c", 0)], { priority: "critical" }), NOON);
+    desk.look(risk(), NOON + 1_000);
+    expect(inputs.at(-1)?.exposed).toEqual([]);
+  });
+});

@@ -14,10 +14,12 @@ import { SITE } from "../observe/spots.ts";
 import { beginningsOf, isPaced } from "../plan/evacuation/beginnings.ts";
 import { AbsorptionBucket, type AbsorptionConfig, type LearnedAbsorption } from "../plan/evacuation/bucket.ts";
 import { evacueesOf } from "../plan/evacuation/evacuees.ts";
+import { Exposure } from "../plan/evacuation/exposure.ts";
 import type { EvacuationPolicy } from "../plan/evacuation/policy.ts";
 import { planEvacuation } from "../plan/evacuation/schedule.ts";
-import type { EvacuationPlan, Evacuee, Grant, Prediction, Reservation } from "../plan/evacuation/types.ts";
+import type { EvacuationPlan, Evacuee, Exposed, Grant, Prediction, Reservation } from "../plan/evacuation/types.ts";
 import type { PoolSnapshot } from "../plan/snapshot.ts";
+import { isCondemned, isRoutedNow } from "../plan/view.ts";
 import { isSameSupply, type PoolSupply, poolSupplyOf, standbyPoolOf, suppliesOf } from "./evacuation-supply.ts";
 import type { ControllerLog } from "./pass.ts";
 
@@ -64,8 +66,7 @@ interface PoolView {
   /** Since when each admitted one is that. */
   readonly admitted: ReadonlyMap<string, Instant>;
   readonly failed: ReadonlySet<string>;
-  /** Of the admitted, those that may still be on their way: what hangs longer hangs for another reason. */
-  readonly underWay: number;
+  readonly exposed: Exposed | undefined;
 }
 
 interface Room {
@@ -81,6 +82,7 @@ export class EvacuationDesk {
   readonly #reservations = new Map<string, Reservation>();
   /** By evacuee: whose standby makes room for its successor. */
   readonly #rooms = new Map<string, Room>();
+  readonly #exposures = new Map<string, Exposure>();
   #bucket: AbsorptionBucket | undefined;
   #isDirty = false;
   #plannedAt: Instant | null = null;
@@ -116,6 +118,7 @@ export class EvacuationDesk {
   forget(pool: string): void {
     for (const { id } of this.#pools.get(pool)?.evacuees ?? []) this.#end(id);
     this.#pools.delete(pool);
+    this.#exposures.delete(pool);
     this.#grants.delete(pool);
     this.#isDirty = true;
   }
@@ -149,20 +152,18 @@ export class EvacuationDesk {
 
   #takeIn(pool: PoolSnapshot, now: Instant): void {
     const before = this.#pools.get(pool.pool);
-    const evacuees = evacueesOf(pool);
+    const evacuees = evacueesOf(pool, now);
     const supply = poolSupplyOf(pool);
     const ids = new Set(evacuees.map(({ id }) => id));
     for (const { id } of before?.evacuees ?? []) if (!ids.has(id)) this.#used(pool, id);
     this.#endRooms(pool, ids);
     if (!isSameSupply(before?.supply, supply) || !areSame(before?.evacuees ?? [], evacuees)) this.#isDirty = true;
-    this.#pools.set(pool.pool, { evacuees, supply, ...this.#measure(pool, before, now) });
-    let underWay = 0;
-    for (const view of this.#pools.values()) underWay += view.underWay;
-    this.#bucketAt(now).underWay(now, underWay);
+    this.#pools.set(pool.pool, { evacuees, supply, exposed: this.#expose(pool, evacuees, now), ...this.#measure(pool, before, now) });
+    this.#bucketAt(now).underWay(now, this.#underWay(now));
   }
 
   /** From admission to serving, and candidates that did not become ready: what a site absorbs is told from these. */
-  #measure({ instances }: PoolSnapshot, before: PoolView | undefined, now: Instant): Pick<PoolView, "admitted" | "failed" | "underWay"> {
+  #measure({ instances }: PoolSnapshot, before: PoolView | undefined, now: Instant): Pick<PoolView, "admitted" | "failed"> {
     const admitted = new Map<string, Instant>();
     const failed = new Set<string>();
     for (const { record } of instances) {
@@ -173,9 +174,31 @@ export class EvacuationDesk {
       failed.add(record.id);
       if (before && !before.failed.has(record.id)) this.#bucketAt(now).failed(now);
     }
-    let underWay = 0;
-    for (const since of admitted.values()) if (now - since < MOST_ADMITTING_MS) underWay += 1;
-    return { admitted, failed, underWay };
+    return { admitted, failed };
+  }
+
+  /** Those that may still be on their way, also of a pool that is not looked at any more: what hangs longer hangs for another reason. */
+  #underWay(now: Instant): number {
+    let count = 0;
+    for (const { admitted } of this.#pools.values())
+      for (const since of admitted.values()) if (now - since < MOST_ADMITTING_MS) count += 1;
+    return count;
+  }
+
+  /** Those that have not moved since the first of them had to go. */
+  #expose(pool: PoolSnapshot, evacuees: readonly Evacuee[], now: Instant): Exposed | undefined {
+    const exposure = this.#exposures.get(pool.pool) ?? new Exposure();
+    for (const evacuee of evacuees) exposure.note(evacuee);
+    const since = exposure.since(now);
+    if (since === null) {
+      this.#exposures.delete(pool.pool);
+      return undefined;
+    }
+    this.#exposures.set(pool.pool, exposure);
+    const stayed = pool.instances.filter(
+      (each) => isRoutedNow(each) && !isCondemned(each) && (each.record.replaces === null || each.record.phaseSince < since),
+    );
+    return exposure.exposed(stayed.length, now);
   }
 
   #bucketAt(now: Instant): AbsorptionBucket {
@@ -224,6 +247,7 @@ export class EvacuationDesk {
         (supply) => reserved.get(supply) ?? 0,
       ),
       reservations: [...this.#reservations.values()],
+      exposed: views.flatMap(({ exposed }) => (exposed !== undefined && exposed.until > now ? [exposed] : [])),
     });
     const begun = this.#reserve(plan, now);
     this.#isDirty = false;

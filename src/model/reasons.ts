@@ -64,6 +64,7 @@ export const REASONS = {
   stranger: "its objects are here and the store does not know it: nothing of it is touched",
   stranger_waits:
     "the store does not know it since it was recovered: its objects are deleted once every gateway replica has applied generation {generation}",
+  stranger_outlived: "its instance was deleted before these objects were made, by a controller that had been overtaken: they are deleted",
   stranger_deleted:
     "the store does not know it since it was recovered, and no gateway replica sends anything there: its objects are deleted",
   not_owner: "another controller owns the pool (epoch {epoch})",

@@ -22,6 +22,7 @@ import type {
   NodeSnapshot,
   PodSnapshot,
   PoolSnapshot,
+  Stranger,
 } from "../plan/snapshot.ts";
 import type { PoolRows } from "../store/port.ts";
 import { ownerOf } from "./owners.ts";
@@ -63,6 +64,8 @@ export interface SnapshotInput {
   readonly rewound: PoolSnapshot["rewound"];
   readonly awaitsWitnesses: boolean;
   readonly recoveredAt: PoolSnapshot["recoveredAt"];
+  /** Instances whose objects are there although the store says that they were deleted. */
+  readonly outlived: ReadonlySet<string>;
   readonly now: Instant;
 }
 
@@ -123,9 +126,16 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
     rewound: input.rewound,
     awaitsWitnesses: input.awaitsWitnesses,
     recoveredAt: input.recoveredAt,
-    // Before any recovery there is nothing to look for, and the look is over all objects.
-    strangers: input.recoveredAt === null ? [] : strangersOf({ world: input.world, ...document.metadata, known: idsOf(rows) }),
+    strangers: strangersSeen(input),
   };
+}
+
+/** Before any recovery only what outlived its instance is looked for: the look is over all objects. */
+function strangersSeen({ world, document, rows, recoveredAt, outlived }: SnapshotInput): readonly Stranger[] {
+  if (recoveredAt === null && outlived.size === 0) return [];
+  return strangersOf({ world, ...document.metadata, known: idsOf(rows) })
+    .map((stranger) => ({ ...stranger, outlived: outlived.has(stranger.instance) }))
+    .filter((stranger) => recoveredAt !== null || stranger.outlived);
 }
 
 function idsOf({ instances }: PoolRows): ReadonlySet<string> {

@@ -13,7 +13,7 @@ export interface StrangersInput {
   readonly known: ReadonlySet<string>;
 }
 
-export function strangersOf({ world, namespace, name, known }: StrangersInput): readonly Stranger[] {
+export function strangersOf({ world, namespace, name, known }: StrangersInput): readonly Omit<Stranger, "outlived">[] {
   const found = new Map<string, { objects: OwnedObject[]; createdAt: number }>();
   const look = (kind: string, workloads: readonly KubeWorkload[]): void => {
     for (const { metadata } of workloads) {

@@ -70,9 +70,11 @@ export interface Rewound {
   readonly stored: Epoch | null;
 }
 
-/** What the create step of an instance made that the store does not know. */
+/** What the create step of an instance made that the store does not know, or knows as deleted. */
 export interface Stranger {
   readonly instance: string;
+  /** The store says that its instance was deleted: a leader that was overtaken made these objects too late. */
+  readonly outlived: boolean;
   readonly objects: readonly OwnedObject[];
   /** When the newest of them was made. */
   readonly createdAt: Instant;

@@ -5,7 +5,7 @@ import { epoch } from "../kernel/epoch.ts";
 import type { PoolSnapshot, Stranger } from "./snapshot.ts";
 import { planPool } from "./plan.ts";
 
-const STRANGER: Stranger = { instance: "orders-x", objects: [], createdAt: NOON - 60_000 };
+const STRANGER: Stranger = { instance: "orders-x", objects: [], createdAt: NOON - 60_000, outlived: false };
 const told = (pool: PoolSnapshot) => planPool(pool, NOON).holds.map(({ subject, reason }) => `${subject} ${reason.code}`.trim());
 const done = (pool: PoolSnapshot) => planPool(pool, NOON).decisions.map(({ kind }) => kind);
 
@@ -68,6 +68,11 @@ describe("objects whose instance the store does not know", () => {
     const gateways = [gateway(epoch(1, 2))];
     for (const seen of [pool({ gateways, recoveredAt: NOON - 60_001 }), pool({ gateways, recoveredAt: null })])
       expect([done(seen), told(seen)]).toEqual([[], expect.arrayContaining(["orders-x stranger"])]);
+  });
+
+  test("are deleted without a recovery when the store says that their instance was deleted before: a leader that was overtaken made them", () => {
+    const seen = pool({ strangers: [{ ...STRANGER, outlived: true }], recoveredAt: null, gateways: [gateway(null)] });
+    expect(done(seen)).toContain("delete_stranger");
   });
 
   test("are left alone while the pool is frozen", () => {

@@ -1,5 +1,6 @@
 /**
- * Objects of ours that the store does not know: after a recovery, what was made in the lost time.
+ * Objects of ours that the store does not know: after a recovery, what was made in the lost time; and what outlived its instance, because a leader that had
+ * been overtaken made it too late: it was never in traffic and never will be.
  *
  * 1. They are told, and touched only when they were there before the recovery: later ones are nobody's that we know.
  * 2. They are deleted only once no gateway can send anything there: every replica has applied a generation of the new era, or was given up.
@@ -13,7 +14,8 @@ import { compareText } from "./view.ts";
 export function planStrangers(pool: PoolSnapshot, draft: Draft): void {
   for (const stranger of pool.strangers.toSorted((a, b) => compareText(a.instance, b.instance))) {
     const { instance } = stranger;
-    if (!isOfLostTime(pool, stranger)) draft.hold(instance, reason("stranger"));
+    if (stranger.outlived) draft.decide({ kind: "delete_stranger", instance, reason: reason("stranger_outlived") });
+    else if (!isOfLostTime(pool, stranger)) draft.hold(instance, reason("stranger"));
     else if (!isOutOfTraffic(pool)) draft.hold(instance, reason("stranger_waits", { generation: pool.generation }));
     else draft.decide({ kind: "delete_stranger", instance, reason: reason("stranger_deleted") });
   }

@@ -171,6 +171,10 @@ class SqliteStore implements Store {
     return this.#turns.read(() => this.#repositories.instances.list(pool, bounded(limit)));
   }
 
+  findInstance(pool: string, id: string): Promise<InstanceRecord | undefined> {
+    return this.#turns.read(() => this.#repositories.instances.find(pool, id));
+  }
+
   getBlueprint(hash: string): Promise<unknown> {
     return this.#turns.read(() => this.#repositories.instances.findBlueprint(hash));
   }

@@ -156,6 +156,7 @@ function forgetting(it: StoreTest): void {
     await collectAll(store, NOON + 30 * DAY + 1);
 
     expect((await store.listInstances(POOL, 10)).map(({ id }) => id)).toEqual(["i-2"]);
+    expect(await Promise.all(["i-1", "i-2"].map((id) => store.findInstance(POOL, id)))).toMatchObject([undefined, { id: "i-2" }]);
     expect((await store.listEvidence(POOL, 10)).map(({ id }) => id)).toEqual(["e-2"]);
     expect(await store.getBlueprint("b1")).toBeUndefined();
     expect(await store.getBlueprint("b2")).toEqual({ objects: [] });

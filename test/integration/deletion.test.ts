@@ -158,3 +158,22 @@ test("an operator hears when a drain is not acted upon, because other evidence c
   await harness.controlPlane.drain({ ...command, instance: second?.id ?? "" });
   await harness.until("the other one is replaced", async () => (await harness.phase(second?.id ?? "")) === "deleted");
 });
+
+test("what outlived its instance, because a leader that had been overtaken made it too late, is found and deleted by UID; a stranger's is not (I8)", async () => {
+  harness = await Harness.start();
+  const [first] = await harness.serve();
+  const lead = await harness.cluster.api.get({ type: DEPLOYMENTS, namespace: "default", name: first?.id ?? "" });
+  await harness.controlPlane.drain({ instance: first?.id ?? "", by: "an operator", why: "a test" });
+  await harness.until("it is deleted", async () => (await harness.phase(first?.id ?? "")) === "deleted", 120_000);
+
+  const late = (name: string, step: string) => {
+    const { uid: _, resourceVersion: __, creationTimestamp: ___, ...metadata } = lead.metadata;
+    return { ...lead, metadata: { ...metadata, name, annotations: { "relevo.dev/step": step } } };
+  };
+  await harness.cluster.api.create(DEPLOYMENTS, late("late", `create/${first?.id}`), { namespace: "default" });
+  await harness.cluster.api.create(DEPLOYMENTS, late("copied", "create/somebody-else"), { namespace: "default" });
+  await harness.pass(60_000);
+
+  const names = (await harness.cluster.api.list(DEPLOYMENTS, { namespace: "default" })).items.map(({ metadata }) => metadata.name);
+  expect([names.includes("late"), names.includes("copied")]).toEqual([false, true]);
+});
