@@ -180,8 +180,7 @@ export class EvacuationDesk {
   /** Those that may still be on their way, also of a pool that is not looked at any more: what hangs longer hangs for another reason. */
   #underWay(now: Instant): number {
     let count = 0;
-    for (const { admitted } of this.#pools.values())
-      for (const since of admitted.values()) if (now - since < MOST_ADMITTING_MS) count += 1;
+    for (const { admitted } of this.#pools.values()) for (const since of admitted.values()) if (now - since < MOST_ADMITTING_MS) count += 1;
     return count;
   }
 

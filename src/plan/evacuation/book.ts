@@ -16,6 +16,9 @@ export interface Place {
   /** Places, and how many of them may be taken by preemption. */
   free: number;
   preemptible: number;
+  /** How many of them wait for higher ones that may have to go too, and until when; only who has nothing else gets one, and late (`held-back.ts`). */
+  held: number;
+  heldUntil: Instant;
   /** Lower classes start here no earlier: a higher one waits for a place until then and could have had this one (I13). */
   floor: Instant;
 }
@@ -38,6 +41,9 @@ export interface Group {
   readonly options: readonly Option[];
 }
 
+/** What decides which group one belongs to. */
+export type Grouped = Pick<Evacuee, "pool" | "priority" | "latencyLimitMs">;
+
 export class Book {
   readonly places: readonly Place[];
   readonly lanes: readonly Lane[];
@@ -53,12 +59,12 @@ export class Book {
       const lane = lanes.get(supply.absorption.site);
       const free = Math.max(0, Math.floor(supply.free));
       const preemptible = Math.min(free, Math.max(0, Math.floor(supply.preemptible?.count ?? 0)));
-      return lane ? [{ supply, lane, free, preemptible, floor: now }] : [];
+      return lane ? [{ supply, lane, free, preemptible, held: 0, heldUntil: now, floor: now }] : [];
     });
   }
 
   /** The group of one, with all that may serve it in the order in which equals are taken. */
-  groupOf(evacuee: Evacuee): Group {
+  groupOf(evacuee: Grouped): Group {
     const { pool, priority, latencyLimitMs } = evacuee;
     const own = this.#groups.get(pool) ?? [];
     const known = own.find((group) => group.priority === priority && group.latencyLimitMs === latencyLimitMs);
@@ -89,8 +95,9 @@ export class Book {
   }
 }
 
+/** And not held back for somebody else. */
 export function isLeft({ place, preempts }: Option): boolean {
-  return preempts === null ? place.free > 0 : place.preemptible > 0;
+  return (preempts === null ? place.free : place.preemptible) > place.held;
 }
 
 /** 0 is the most urgent class. */
@@ -98,7 +105,7 @@ export function rankOf(priority: Priority): number {
   return PRIORITIES.indexOf(priority);
 }
 
-function optionOf(place: Place, { pool, priority, latencyLimitMs }: Evacuee): Option | undefined {
+function optionOf(place: Place, { pool, priority, latencyLimitMs }: Grouped): Option | undefined {
   const { supply } = place;
   if (!supply.passing) return undefined;
   const isOwn = supply.pool === null || supply.pool === pool;

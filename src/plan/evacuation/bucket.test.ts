@@ -75,13 +75,13 @@ describe("a bucket's rate is learned from what is measured (S12, I12)", () => {
     expect(bucket.learned()).toEqual({ perSecond: 3, bestMs: 400 });
   });
 
-  test("while more is under way than the site has at its best, no token comes; when that has ended they come again", () => {
+  test("while more is under way than the site has at its best, tokens come at the least rate only; when that has ended they come as before", () => {
     const bucket = new AbsorptionBucket({ site: "a", perSecond: 4, burst: 4 }, NOON, { perSecond: 4, bestMs: 5_000 });
     for (let index = 0; index < 4; index += 1) bucket.take(NOON);
     bucket.underWay(NOON, 30);
-    expect(bucket.view(NOON + 2_000).tokens).toBe(0);
+    expect(bucket.view(NOON + 2_000).tokens).toBeCloseTo(0.2);
     bucket.underWay(NOON + 2_000, 20);
-    expect(bucket.view(NOON + 2_500).tokens).toBeCloseTo(2);
+    expect(bucket.view(NOON + 2_500).tokens).toBeCloseTo(2.2);
   });
 
   test("a clock that is set back gives nothing and takes nothing", () => {
@@ -90,4 +90,26 @@ describe("a bucket's rate is learned from what is measured (S12, I12)", () => {
     expect(bucket.take(NOON - 60_000)).toBe(false);
     expect(bucket.view(NOON - 59_900).tokens).toBeCloseTo(1);
   });
+});
+
+test("what hangs never stops everybody: with more under way than there should be, tokens still come at the least rate (D12)", () => {
+  const bucket = new AbsorptionBucket({ site: "a", perSecond: 20, burst: 20, leastPerSecond: 1, leastBurst: 10 }, NOON);
+  bucket.served(NOON, 5);
+  bucket.view(NOON + 10_000); // 5 ms is the best that was seen
+  for (let index = 0; index < 20; index += 1) bucket.take(NOON + 10_000);
+  bucket.underWay(NOON + 10_000, 3);
+  expect(bucket.take(NOON + 10_500)).toBe(false);
+  expect(bucket.take(NOON + 11_000)).toBe(true);
+});
+
+test("a clock that is set back while one is admitted leaves no best time that nobody reaches (D14)", () => {
+  for (const tookMs of [0, -3_600_000]) {
+    const bucket = new AbsorptionBucket({ site: "a", perSecond: 10, burst: 10 }, NOON);
+    bucket.served(NOON, tookMs);
+    bucket.view(NOON + 10_000);
+    expect(bucket.learned()).toEqual({ perSecond: 10, bestMs: null });
+    for (let index = 0; index < 50; index += 1) bucket.served(NOON + 12_000, 400);
+    bucket.view(NOON + 20_000);
+    expect(bucket.learned()).toEqual({ perSecond: 10, bestMs: 400 });
+  }
 });

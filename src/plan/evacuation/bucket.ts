@@ -8,8 +8,8 @@
  * 2. All well, hardly slower than the best, somebody waited for a token, and at least half of what the rate allows came through: the bucket is what limits. The rate rises by a quarter.
  * 3. Otherwise it stays: a quiet site tells nothing.
  *
- * Between two judgements no token comes while more is under way than the site, at its best time and this rate, would have at once: a queue that grows makes
- * everybody slower, long before those in it have ended and can be judged by.
+ * Between two judgements tokens come at the least rate only while more is under way than the site, at its best time and this rate, would have at once: a queue that
+ * grows makes everybody slower, long before those in it have ended and can be judged by. Never none: what hangs for another reason must not stop everybody.
  *
  * The best time fades by a hundredth per window towards what is seen, so that a site that has become slower for good is not held down for ever. `burst` is at
  * most what was configured and at most ten seconds' worth of the rate: a site that absorbs three a second must not be given a hundred at once.
@@ -60,6 +60,7 @@ export class AbsorptionBucket {
   #windowFrom: Instant;
   #served = 0;
   #failed = 0;
+  #timed = 0;
   #sumMs = 0;
   #isShort = false;
   #underWay = 0;
@@ -109,11 +110,13 @@ export class AbsorptionBucket {
     this.#underWay = count;
   }
 
-  /** One that was started serves, `tookMs` after its admission began. */
+  /** One that was started serves, `tookMs` after its admission began. Nothing takes no time: such a measure is one of a clock that was set. */
   served(now: Instant, tookMs: number): void {
     this.#advance(now);
     this.#served += 1;
-    this.#sumMs += Math.max(0, tookMs);
+    if (tookMs <= 0) return;
+    this.#timed += 1;
+    this.#sumMs += tookMs;
   }
 
   /** One that was started failed, or was not ready in time. */
@@ -139,7 +142,7 @@ export class AbsorptionBucket {
   }
 
   #refill(now: Instant): void {
-    const gained = this.#isFull() ? 0 : (Math.max(0, now - this.#at) / 1_000) * this.#perSecond;
+    const gained = (Math.max(0, now - this.#at) / 1_000) * (this.#isFull() ? this.#leastPerSecond : this.#perSecond);
     this.#tokens = Math.min(this.#burst(), this.#tokens + gained);
     this.#at = now;
   }
@@ -150,7 +153,7 @@ export class AbsorptionBucket {
 
   #judge(): void {
     const ends = this.#served + this.#failed;
-    const meanMs = this.#served > 0 ? this.#sumMs / this.#served : null;
+    const meanMs = this.#timed > 0 ? this.#sumMs / this.#timed : null;
     const seen = (this.#served / WINDOW_MS) * 1_000;
     if (ends >= LEAST_ENDS && this.#isOverrun(ends, meanMs)) {
       this.#perSecond = this.#clamp(Math.max(this.#perSecond / 2, Math.min(this.#perSecond, 0.9 * seen)));
@@ -160,6 +163,7 @@ export class AbsorptionBucket {
     if (meanMs !== null) this.#bestMs = this.#bestMs === null ? meanMs : Math.min(meanMs, this.#bestMs + 0.01 * (meanMs - this.#bestMs));
     this.#served = 0;
     this.#failed = 0;
+    this.#timed = 0;
     this.#sumMs = 0;
     this.#isShort = false;
   }

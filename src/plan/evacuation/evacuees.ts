@@ -1,11 +1,19 @@
-/** Whom of a pool the schedule has to move: those whose capacity goes at a known time, or went, and nobody takes over from yet. Pure. */
+/**
+ * Whom of a pool the schedule has to move: those whose capacity goes at a known time, or went, and nobody takes over from yet. Pure.
+ *
+ * Only who could go now: one that its pool keeps back (candidates failed, frozen, a controller that is new) would hold a place and a token that others need, and
+ * use neither. It is asked again when its pool may.
+ */
+import type { Instant } from "../../kernel/clock.ts";
+import { candidateGate } from "../candidates.ts";
 import { compareText, compareUrgency, deadlineOf, idOf, isCondemned, isHeld, isRoutedNow, isStandby, lossOf } from "../view.ts";
 import { mayAct } from "../disruption.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "../snapshot.ts";
 import type { Evacuee } from "./types.ts";
 
-export function evacueesOf(pool: PoolSnapshot): readonly Evacuee[] {
-  if (!pool.instances.some(isCondemned)) return [];
+export function evacueesOf(pool: PoolSnapshot, now: Instant): readonly Evacuee[] {
+  if (!pool.instances.some(isCondemned) || (pool.awaitsWitnesses && now < pool.settledAt)) return [];
+  const isFrozen = pool.freeze !== null && now < pool.freeze.until;
   const desired = pool.deleting && pool.spec.deletion === "drain" ? 0 : pool.spec.size.desired;
   const staying = pool.instances.filter((instance) => isHeld(instance) && !isStandby(instance) && !isCondemned(instance));
   const taken = new Set(pool.instances.filter((instance) => isHeld(instance) && !isStandby(instance)).map(({ record }) => record.ordinal));
@@ -15,6 +23,8 @@ export function evacueesOf(pool: PoolSnapshot): readonly Evacuee[] {
     .filter(isCondemned)
     .filter((instance) => {
       if (lossOf(instance) === "voluntary" || replaced.has(idOf(instance))) return false;
+      if (!candidateGate(pool, idOf(instance), now).open) return false;
+      if (isFrozen && !instance.evidence.some(({ loss }) => loss === "deadline")) return false;
       if (isRoutedNow(instance)) return mayAct(pool, instance);
       return newest.get(instance.record.ordinal) === instance && !taken.has(instance.record.ordinal);
     })

@@ -8,12 +8,14 @@
  *    what serves first, and within the same second the nearest, standby before on demand.
  * 4. One that finds nothing may have the place of another of its class that can go elsewhere.
  * 5. Who cannot be in time is told so at once, with what is missing, and comes after those of its class who can: a late place is better than none.
- * 6. A reservation stays where it is until it ends; one whose supply fails its check is given up (S4).
+ * 6. Standby that higher ones may need in a moment is held back; who has nothing else gets it at the last moment.
+ * 7. A reservation stays where it is until it ends; one whose supply fails its check is given up (S4).
  */
 import type { Instant } from "../../kernel/clock.ts";
 import { PRIORITIES } from "../../model/membership.ts";
 import { compareText } from "../view.ts";
 import { Book, type Group, isLeft, type Option, SAME_TIME_MS } from "./book.ts";
+import { holdBack, lastCall } from "./held-back.ts";
 import { type Missing, missingFor } from "./missing.ts";
 import { type Mover, moversOf, type Turn } from "./movers.ts";
 import { predict } from "./prediction.ts";
@@ -26,7 +28,7 @@ const MOST_ASKED_AT_ONCE = 32;
 const MOST_ASKED = 4_000;
 const MOST_SWEEPS = 3;
 
-export function planEvacuation({ now, evacuees, supplies, reservations }: EvacuationInput): EvacuationPlan {
+export function planEvacuation({ now, evacuees, supplies, reservations, exposed = [] }: EvacuationInput): EvacuationPlan {
   const book = new Book(supplies, now);
   const wanted = moversOf(evacuees, book);
   const kept = keepReservations(wanted, reservations, book, now);
@@ -36,6 +38,7 @@ export function planEvacuation({ now, evacuees, supplies, reservations }: Evacua
     const waiting = wanted.filter((mover) => mover.evacuee.priority === priority && !kept.has(mover));
     if (waiting.length === 0) continue;
     movers.push(...waiting);
+    holdBack(book, priority, exposed);
     grants.push(...new ClassSchedule(book, now).plan(waiting));
   }
   return { grants, prediction: predict(movers, grants, book), nextLookAt: nextLook(grants, now) };
@@ -104,6 +107,7 @@ class ClassSchedule {
       if (failed.length === left.length) break;
       left = failed;
     }
+    for (const mover of movers) if (mover.turn === null) this.#giveHeld(mover);
     const unsaved = movers.filter(({ turn }) => turn === null);
     const why = new Map(unsaved.map((mover) => [mover, missingFor(mover, this.#now)]));
     for (const mover of unsaved) this.#give(mover, Infinity);
@@ -118,6 +122,22 @@ class ClassSchedule {
     this.#enter({ mover, option: best, startAt: best.place.lane.take(best.place.floor) });
     this.#book.take(best);
     return true;
+  }
+
+  /** Before its last moment it only waits: no token is taken for that, and a higher one that comes meanwhile is asked first. */
+  #giveHeld(mover: Mover): void {
+    let best: { readonly option: Option; readonly startAt: Instant } | undefined;
+    for (const option of mover.group.options) {
+      const startAt = lastCall(mover, option);
+      if (startAt !== undefined && (best === undefined || startAt < best.startAt)) best = { option, startAt };
+    }
+    if (!best) return;
+    const { option, startAt } = best;
+    const { place } = option;
+    if (startAt <= this.#now) place.lane.take(place.floor);
+    mover.turn = { mover, option, startAt };
+    this.#book.take(option);
+    place.held -= 1;
   }
 
   #best({ group, workMs }: Mover, by: Instant, notOn: string | null): Option | undefined {

@@ -89,7 +89,7 @@ describe("a replacement takes its turn", () => {
   test("a voluntary replacement is none of the schedule's: it keeps its surge", () => {
     const drifting = serving({ id: "d", on: [node("n-d", { cordoned: "by_us", drifted: true })], evidence: ["node_drifted"] });
     const pool = poolOf({ desired: 1 }, [drifting]);
-    expect(evacueesOf(pool)).toEqual([]);
+    expect(evacueesOf(pool, NOON)).toEqual([]);
     expect(done(planPool(pool, NOON))).toEqual(["add for d"]);
   });
 });
@@ -145,7 +145,7 @@ describe("who cannot be saved hears of it at once (S12, D11)", () => {
       firstSeen: NOON - 5_000 + index,
     }));
     const pool = poolOf({ desired: 1 }, [{ ...given, evidence: notices }]);
-    const evacuees = evacueesOf(pool);
+    const evacuees = evacueesOf(pool, NOON);
     expect(evacuees.map(({ id, deadline, noticedAt }) => [id, deadline, noticedAt])).toEqual([["a", NOON + 1_000, NOON - 5_000]]);
     const { grants } = planEvacuation({ now: NOON, evacuees, supplies: [demand], reservations: [] });
     expect(grants.map(({ kind }) => kind)).toEqual(["unsavable"]);
@@ -159,9 +159,9 @@ describe("who cannot be saved hears of it at once (S12, D11)", () => {
     };
     const next = instance("preparing", { id: "a2", on: [node("n-2")], record: { replaces: "a", purpose: "replace" } });
     const later = poolOf({ desired: 1 }, [gone, next]);
-    expect(evacueesOf(later)).toEqual([]);
+    expect(evacueesOf(later, NOON)).toEqual([]);
     expect(done(planPool(later, NOON + 5_000))).toEqual([]);
-    expect(evacueesOf(poolOf({ desired: 1 }, [gone])).map(({ id, deadline }) => [id, deadline])).toEqual([["a", null]]);
+    expect(evacueesOf(poolOf({ desired: 1 }, [gone]), NOON).map(({ id, deadline }) => [id, deadline])).toEqual([["a", null]]);
   });
 });
 

@@ -75,11 +75,28 @@ export interface Reservation {
   readonly preempts?: Priority | null;
 }
 
+/** A pool of which some had to go a moment ago: the others may have to as well, and nobody has told of them yet. */
+export interface Exposed {
+  readonly pool: string;
+  readonly priority: Priority;
+  readonly latencyLimitMs: number;
+  /** How many of it still are where they were. */
+  readonly count: number;
+  /** The shortest time between notice and deadline that was seen of it. */
+  readonly leadMs: number;
+  /** State move and warm-up of one of them. */
+  readonly workMs: number;
+  /** Until then that is expected. */
+  readonly until: Instant;
+}
+
 export interface EvacuationInput {
   readonly now: Instant;
   readonly evacuees: readonly Evacuee[];
   readonly supplies: readonly Supply[];
   readonly reservations: readonly Reservation[];
+  /** Absent: nobody is expected to follow. */
+  readonly exposed?: readonly Exposed[];
 }
 
 /** Where and when one is to be moved. */

@@ -1,9 +1,10 @@
 /** Moves by a schedule: the production one, or another policy in its place. What it is told is what Relevo would see; what it grants is begun, nothing else. */
 import type { Instant } from "../../kernel/clock.ts";
 import { beginningsOf, isPaced } from "../../plan/evacuation/beginnings.ts";
+import { Exposure } from "../../plan/evacuation/exposure.ts";
 import { heatOf } from "../../plan/evacuation/heat.ts";
 import type { EvacuationPolicy } from "../../plan/evacuation/policy.ts";
-import type { EvacuationInput, Evacuee, Grant, Reservation } from "../../plan/evacuation/types.ts";
+import type { EvacuationInput, Evacuee, Exposed, Grant, Reservation } from "../../plan/evacuation/types.ts";
 import { Move } from "./move.ts";
 import { type Place, supplyOf } from "./sites.ts";
 import type { Approach, Storm } from "./storm.ts";
@@ -33,6 +34,8 @@ export class Scheduled implements Approach {
   readonly #places: ReadonlyMap<string, Place>;
   /** By `site/zone/type`. */
   readonly #history = new Map<string, History>();
+  /** By class. */
+  readonly #exposures = new Map<string, Exposure>();
   #dueAt = Number.POSITIVE_INFINITY;
   #planned = 0;
   passes = 0;
@@ -49,6 +52,10 @@ export class Scheduled implements Approach {
     const { losses, running } = this.#historyOf(homeSpot(workload));
     losses.push(this.#storm.clock.now());
     running.pop();
+    const { name } = workload.of;
+    const exposure = this.#exposures.get(name) ?? new Exposure();
+    this.#exposures.set(name, exposure);
+    exposure.note(evacueeOf(workload, this.#storm.clock.now()));
     this.#want(workload);
   }
 
@@ -64,7 +71,16 @@ export class Scheduled implements Approach {
       evacuees: [...this.#waiting.values()].map((workload) => evacueeOf(workload, now)),
       supplies: this.#storm.sites.places.map((place) => supplyOf(place, now, this.#boots, this.#heatAt(place, now))),
       reservations: [],
+      exposed: this.#exposed(now),
     };
+  }
+
+  /** Of the classes that were hit: who is still at home and was not told of. */
+  #exposed(now: Instant): readonly Exposed[] {
+    const atHome = new Map<string, number>();
+    for (const { state, isHomeAlive, of } of this.#storm.workloads)
+      if (state === "home" && isHomeAlive) atHome.set(of.name, (atHome.get(of.name) ?? 0) + 1);
+    return [...this.#exposures].flatMap(([name, exposure]) => exposure.exposed(atHome.get(name) ?? 0, now) ?? []);
   }
 
   #want(workload: Workload): void {

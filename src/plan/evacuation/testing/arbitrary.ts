@@ -4,7 +4,7 @@ import { PRIORITIES } from "../../../model/membership.ts";
 import type { EvacuationInput } from "../types.ts";
 import { evacuee, NOON, supply } from "./builders.ts";
 
-const POOLS = ["default/a", "default/b", "default/c"];
+export const POOLS = ["default/a", "default/b", "default/c"];
 /** A pool has one priority. */
 const PRIORITY_OF = new Map(POOLS.map((pool, index) => [pool, PRIORITIES[index] ?? "batch"]));
 
