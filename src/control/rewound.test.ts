@@ -44,6 +44,7 @@ describe("a gateway replica", () => {
     ["has applied more of another route", gateway(epoch(0, 8), ["orders-a"], "shop"), null],
     // Names of routes pass from one pool to another; generations count per pool.
     ["still has the route from another pool", gateway(epoch(0, 8), ["shop-a"]), null],
+    ["still has the route from a pool whose name begins the same", gateway(epoch(0, 8), ["orders-eu-a"]), null],
     ["has nobody on the route", gateway(epoch(0, 8), []), null],
     ["is silent and has applied more", { ...gateway(epoch(0, 8)), silent: true }, { witness: "gateway gw-1", seen: "0.8" }],
     ["has not reported", { ...gateway(epoch(0, 8)), report: null }, null],

@@ -68,11 +68,10 @@ export class Witnesses {
   /** A route's name may have been another pool's: only a replica that holds instances of this pool is a witness. */
   #byGateway({ pool, generation, instances }: SeenRows, route: string | null, gateways: readonly GatewayView[]): Rewound | null {
     if (route === null) return null;
-    const name = `${pool.slice(pool.indexOf("/") + 1)}-`;
     for (const { replica, report } of gateways) {
       const seen = report?.routes.find((each) => each.route === route);
       if (seen === undefined || compareEpochs(seen.applied, generation) <= 0) continue;
-      const isOurs = seen.members.some(({ instance }) => instance.startsWith(name) || instances.some(({ id }) => id === instance));
+      const isOurs = seen.members.some(({ instance }) => isNamedAfter(pool, instance) || instances.some(({ id }) => id === instance));
       if (isOurs) return { witness: `gateway ${replica}`, what: "generation", seen: seen.applied, stored: generation };
     }
     return null;
@@ -121,6 +120,11 @@ export class Witnesses {
     for (const { ordinal, minAcceptedEpoch } of workloads) memory.minAccepted.set(ordinal, minAcceptedEpoch);
     this.#memory.set(pool, memory);
   }
+}
+
+/** Also one that the store does not know: an id is the pool's name and one word more, which no pool whose name goes on has. */
+function isNamedAfter(pool: string, instance: string): boolean {
+  return instance.slice(0, instance.lastIndexOf("-")) === pool.slice(pool.indexOf("/") + 1);
 }
 
 /** Under one authority only its owner deletes an instance, and only one that it had seen retired. A candidate raises no number when it is made. */
