@@ -14,7 +14,7 @@ export interface ClientOptions {
 
 const SESSION_TTL_MS = 10_000;
 const FOR_EVER_MS = 24 * 3_600_000;
-const BETWEEN_MS = [40, 400] as const;
+const BETWEEN_MS = [60, 500] as const;
 
 export class Client {
   readonly counts: Record<RequestOutcome, number> & { sent: number } = { sent: 0, completed: 0, rejected: 0, cut: 0 };

@@ -57,9 +57,9 @@ export interface PoolOutcome {
   readonly losses: readonly LossCounts[];
 }
 
-const FAULTS_FOR_MS = 60_000;
+const FAULTS_FOR_MS = 40_000;
 /** One run of eight: long enough for what is given up only after minutes. */
-const FAULTS_FOR_LONG_MS = 240_000;
+const FAULTS_FOR_LONG_MS = 160_000;
 const LONG_SHARE = 0.125;
 /** Until the pool serves for the first time. */
 const SETTLE_WITHIN_MS = 120_000;

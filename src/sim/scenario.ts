@@ -102,7 +102,7 @@ export function poolDocument(options: PoolOptions): KubeObjectDraft {
       priority,
       ...(standby === 0 ? {} : { standby: { count: standby } }),
       ...(leaseTtlS === null ? {} : { state: { lease: { ttl: `${leaseTtlS}s` } } }),
-      traffic: { route: name, healthEvery: "2s", slowStart: "2s", queue: { limit: 50, wait: "2s" } },
+      traffic: { route: name, healthEvery: "3s", slowStart: "2s", queue: { limit: 50, wait: "2s" } },
       disruption: {
         mode: startsOff ? "Off" : "Act",
         surge,
@@ -140,7 +140,7 @@ export function poolDocument(options: PoolOptions): KubeObjectDraft {
                       command: ["run"],
                       ports: [{ containerPort: 8080 }],
                       resources: { requests: { cpu, memory: "64Mi" } },
-                      readinessProbe: { httpGet: { path: "/relevo/v1/health", port: 8080 }, periodSeconds: 2 },
+                      readinessProbe: { httpGet: { path: "/relevo/v1/health", port: 8080 }, periodSeconds: 3 },
                     },
                   ],
                 },
