@@ -41,10 +41,7 @@ abstract class FromSnapshots implements Approach {
     const { random, of } = workload;
     const node = place.spec.kind === "standby" ? 0 : uniform(random, ...place.spec.nodeStart);
     const readyMs = Math.max(node, this.storm.fleet.baselines.snapshot) + of.boot + uniform(random, ...TIMES.begin);
-    this.clock.after(readyMs, () => {
-      const { landing } = place.site;
-      landing.add(of.warmUp, 1_000 / Math.max(1, of.warmUp), () => this.#serve(workload, place));
-    });
+    this.clock.after(readyMs, () => place.site.land(of.warmUp, () => this.#serve(workload, place)));
   }
 
   #nearest(): Place | undefined {
@@ -126,8 +123,7 @@ export class Budgets extends FromSnapshots {
     const now: Instant = this.clock.now();
     unavailable.add(workload);
     this.storm.log.add(`${workload.id} is evicted`);
-    this.storm.traffic.pause(workload.route); // a graceful end: what is in flight is answered
-    workload.lost += writesIn(workload, now - workload.committedAt(now));
+    this.storm.traffic.pause(workload.route); // a graceful end: what is in flight is answered, and its last writes are brought to safety
     workload.loseHome(now);
     workload.fence();
     this.restore(workload);

@@ -71,10 +71,19 @@ export class StormChecks {
     const evacuees = new Map(input.evacuees.map((each) => [each.id, each]));
     const supplies = new Map(input.supplies.map((each) => [each.id, each]));
     const waiting = grants.filter((grant) => grant.kind === "wait");
+    const unplaced = new Map<string, Evacuee>();
+    for (const grant of grants) {
+      const each = grant.kind === "unsavable" && grant.late === null ? evacuees.get(grant.evacuee) : undefined;
+      if (each !== undefined) unplaced.set(each.pool, each);
+    }
     for (const grant of grants) {
       const lower = evacuees.get(grant.evacuee);
-      const at = grant.kind === "go" ? supplies.get(grant.supply) : undefined;
+      const placement = grant.kind === "unsavable" && grant.reservedUntil !== null ? grant.late : grant.kind === "go" ? grant : null;
+      const at = placement === null ? undefined : supplies.get(placement.supply);
       if (lower === undefined || at === undefined || rankOf(lower) === 0) continue;
+      for (const higher of unplaced.values())
+        if (rankOf(higher) < rankOf(lower) && (couldServe(at, higher) || couldPreempt(at, higher)))
+          this.#violate("I13", `${lower.id} (${lower.priority}) goes to ${at.id} while ${higher.id} (${higher.priority}) has no place`);
       for (const other of waiting) {
         const higher = evacuees.get(other.evacuee);
         const planned = supplies.get(other.supply);
@@ -105,6 +114,11 @@ function rankOf({ priority }: Evacuee): number {
 
 function couldServe({ pool, passing }: Supply, evacuee: Evacuee): boolean {
   return passing && (pool === null || pool === evacuee.pool);
+}
+
+/** Every place of it may be taken by a higher class. */
+function couldPreempt({ passing, free, preemptible }: Supply, evacuee: Evacuee): boolean {
+  return passing && preemptible !== null && preemptible.count >= free && PRIORITIES.indexOf(preemptible.priority) > rankOf(evacuee);
 }
 
 /** Farther than the limit, or hot, where what was planned is not. */

@@ -26,7 +26,13 @@ const bytes = z
 
 const name = z.string({ error: NAME_FORM }).regex(/^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/, NAME_FORM);
 const share = z.number().min(0).max(1);
-const durationRange = z.tuple([duration, duration]);
+/** Without any no time would go by, and with nothing to move on nothing ever arrives. */
+const positive = { error: "must be greater than 0" };
+const someTime = duration.refine((ms) => ms > 0, positive);
+const someBytes = bytes.refine((count) => count > 0, positive);
+const durationRange = z
+  .tuple([duration, duration])
+  .refine(([least, most]) => least <= most, { error: "the first must not be longer than the second" });
 
 const siteSchema = z.strictObject({
   name,
@@ -36,7 +42,7 @@ const siteSchema = z.strictObject({
   /** How long before the loss the provider of this site tells it. */
   noticeLead: duration.prefault("120s"),
   /** Into the site, shared by all state that moves there. */
-  bandwidth: bytes,
+  bandwidth: someBytes,
   /** What the site really lands: the truth, which nobody is told. `thrash`: how much is lost to more at once; 0 shares evenly. */
   lands: z.strictObject({ perSecond: z.number().min(0.01).max(10_000), thrash: z.number().min(0).max(10).default(0.5) }),
   /** What Relevo is told of it, and learns away from. */
@@ -71,7 +77,7 @@ const classSchema = z.strictObject({
     changes: bytes,
     checkpointEvery: duration.prefault("30s"),
     /** Of one instance. */
-    bandwidth: bytes,
+    bandwidth: someBytes,
   }),
   /** From the start of a process on a node that is there, its image pulled, to one that can take state. */
   boot: duration,
@@ -117,7 +123,7 @@ export const fleetSchema = z
     /** How long after a change the schedule is made anew: what changes meanwhile is taken together. */
     planEvery: duration.prefault("250ms"),
     /** From the first notice: requests are counted so long, whatever the policy. */
-    measureFor: duration.prefault("6m"),
+    measureFor: someTime.prefault("6m"),
     baselines: z
       .strictObject({
         /** Of a volume, and back from it. */
@@ -125,7 +131,7 @@ export const fleetSchema = z
         snapshotEvery: duration.prefault("10m"),
         /** Of a class, by its PodDisruptionBudget. */
         maxUnavailable: share.default(0.1),
-        evictionRetry: duration.prefault("5s"),
+        evictionRetry: someTime.prefault("5s"),
       })
       .prefault({}),
   })
@@ -143,6 +149,12 @@ export const fleetSchema = z
         if (seen.has(each.name)) refuse([what, index, "name"], "is that of another one", each.name);
         seen.add(each.name);
       }
+    }
+    const spots = new Set<string>();
+    for (const [index, { site, zone, type, kind, class: of }] of fleet.supplies.entries()) {
+      const spot = [site, zone, type, kind, of].join("/");
+      if (spots.has(spot)) refuse(["supplies", index], "is of the same kind at the same spot as another one: say both as one", spot);
+      spots.add(spot);
     }
     const oneOf = (names: ReadonlySet<string>): string => `is none of ${[...names].join(", ")}`;
     for (const [index, { site, kind, class: of }] of fleet.supplies.entries()) {

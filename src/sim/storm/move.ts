@@ -116,9 +116,7 @@ export class Move {
   }
 
   #warmUp(): void {
-    const { warmUp } = this.#workload.of;
-    if (warmUp === 0) return this.#catchUp();
-    this.#place.site.landing.add(warmUp, 1_000 / warmUp, () => this.#catchUp());
+    this.#place.site.land(this.#workload.of.warmUp, () => this.#catchUp());
   }
 
   #catchUp(): void {

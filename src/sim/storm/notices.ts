@@ -50,8 +50,9 @@ export function drawDooms(fleet: Fleet, members: readonly FleetMember[], random:
     const isLast = index === waves.length - 1;
     const wanted = isLast ? left.size : Math.round((members.length * wave.share) / total);
     // Those of the wave's zones first: a zone or a type of machine is taken back as a whole.
-    const eligible = [...left].filter(({ zone }) => wave.zones === undefined || wave.zones.includes(zone));
-    const others = [...left].filter((member) => !eligible.includes(member));
+    const isEligible = ({ zone }: FleetMember): boolean => wave.zones === undefined || wave.zones.includes(zone);
+    const eligible = [...left].filter(isEligible);
+    const others = [...left].filter((member) => !isEligible(member));
     for (const member of [...eligible, ...others].slice(0, wanted)) {
       left.delete(member);
       const decidedAt = wave.at + random.next() * wave.over;

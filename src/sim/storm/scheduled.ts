@@ -124,7 +124,8 @@ export class Scheduled implements Approach {
     const why = grant.kind === "unsavable" ? grant.why : null;
     if (why !== null && workload.unsavable !== why && grant.kind === "unsavable")
       this.#storm.log.add(`${workload.id} cannot be saved in time: ${why}, ${grant.missing}`);
-    workload.unsavable = why;
+    // Once its home is gone there is no deadline any more: that takes nothing back of what was said before.
+    if (workload.isHomeAlive || why !== null) workload.unsavable = why;
   }
 
   /** Each site at which somebody waits hears it. */

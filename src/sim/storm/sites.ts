@@ -31,6 +31,12 @@ export class Site {
     this.bucket.underWay(this.#clock.now(), this.#admitting);
   }
 
+  /** One warms up here. However quick it is, none takes less of the site than what it lands one of. */
+  land(warmUpMs: number, done: () => void): void {
+    const workMs = Math.max(warmUpMs, 1_000 / this.spec.lands.perSecond);
+    this.landing.add(workMs, 1_000 / workMs, done);
+  }
+
   /** How much slower everything there is than when it is well. */
   get slowness(): number {
     return Math.max(1, this.landing.load);

@@ -46,16 +46,17 @@ const aStorm = fc.record({
   }),
   duplicates: fc.record({ share, copies: fc.integer({ min: 1, max: 5 }), within: seconds(0, 20) }),
   late: fc.record({ share, by: seconds(0, 60) }),
+  warmUp: fc.constantFrom("0s", "200ms", "4s"),
   lost: share,
   lingering: fc.record({ share, for: seconds(1, 30) }),
 });
 
 type DrawnStorm = typeof aStorm extends fc.Arbitrary<infer T> ? T : never;
 
-function fleetOf({ sites, supplies, counts, waves, duplicates, late, lost, lingering }: DrawnStorm): Fleet {
+function fleetOf({ sites, supplies, counts, waves, warmUp, duplicates, late, lost, lingering }: DrawnStorm): Fleet {
   const classes = PRIORITIES.map((priority, index) => ({ name: `of-${priority}`, priority, count: counts[index] ?? 1 }));
   return fleetSchema.parse({
-    ...written({ classes, requestsPerSecond: 20, measureFor: "4m" }),
+    ...written({ classes, requestsPerSecond: 20, measureFor: "4m", warmUp }),
     sites,
     supplies,
     notices: { waves, duplicates, late, lost, lingering },

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
 import type { EvacuationPolicy } from "../../plan/evacuation/policy.ts";
 import { planEvacuation } from "../../plan/evacuation/schedule.ts";
+import type { Grant } from "../../plan/evacuation/types.ts";
 import { runStorm } from "./approaches.ts";
 import { herd } from "./policies.ts";
 import { fleetSchema } from "./fleet.ts";
@@ -189,6 +190,41 @@ describe("a storm", () => {
   });
 });
 
+describe("what a storm is told by", () => {
+  test("a site lands no more than it lands, however quick one warms up: nobody does better than the bound", async () => {
+    for (const approach of ["relevo", "herd", "budgets"] as const) {
+      const { figures } = await runStorm(aFleet({ lands: 0.1, burst: 20, warmUp: "0s", lead: "30s" }), 1, approach);
+      expect(figures.bound).toBeLessThan(10);
+      expect(figures.evacuated).toBeLessThanOrEqual(figures.bound);
+    }
+  });
+
+  test("who was told to be unsavable stays that when its machine is gone and a late place is found", async () => {
+    const fleet = aFleet({ supplies: [onDemand(10)], lead: "20s" });
+    const { figures, log } = await runStorm(fleet, 1, "relevo");
+    expect(log.filter((line) => line.includes("cannot be saved in time")).length).toBeGreaterThanOrEqual(10);
+    expect(figures).toMatchObject({ evacuated: 0, within90s: 10, unsavable: 10 });
+  });
+
+  test.each([
+    ["two supplies of one kind at one spot", { supplies: [onDemand(5), onDemand(1)] }, "supplies.1"],
+    [
+      "a node that starts later at the earliest than at the latest",
+      { supplies: [onDemand(5, { nodeStart: ["30s", "15s"] })] },
+      "supplies.0.nodeStart",
+    ],
+    ["a site that nothing gets into", { bandwidth: "0" }, "sites.0.bandwidth"],
+    ["a storm of no time", { measureFor: "0s" }, "measureFor"],
+  ])("%s is refused", (_, given, path) => {
+    expect(fleetSchema.safeParse(written(given)).error?.issues.map((issue) => issue.path.join("."))).toContain(path);
+  });
+
+  test("evictions that are tried again without a pause are refused", () => {
+    const { error } = fleetSchema.safeParse({ ...written(), baselines: { evictionRetry: "0s" } });
+    expect(error?.issues.map((issue) => issue.path.join("."))).toEqual(["baselines.evictionRetry"]);
+  });
+});
+
 describe("the checks of a storm can fail", () => {
   const judged = async (policy: EvacuationPolicy, fleet = aFleet({ classes: CLASSES, lands: 2, burst: 2 })): Promise<readonly string[]> => {
     const { violations } = await runStorm(fleet, 1, "relevo", policy);
@@ -212,5 +248,19 @@ describe("the checks of a storm can fail", () => {
     };
     const supplies = [onDemand(30)];
     expect(await judged(inverted, aFleet({ classes: CLASSES, supplies, lands: 2, burst: 2 }))).toEqual(["I13"]);
+  });
+
+  test("I13: a place for a lower class while a higher one is told that there is none", async () => {
+    const forgetful: EvacuationPolicy = (input) => {
+      const others = planEvacuation({ ...input, evacuees: input.evacuees.filter(({ priority }) => priority !== "critical") });
+      const none = input.evacuees.flatMap(({ id, priority }): Grant[] =>
+        priority === "critical"
+          ? [{ kind: "unsavable", evacuee: id, why: "supply", missing: "a place", late: null, reservedUntil: null }]
+          : [],
+      );
+      return { ...others, grants: [...none, ...others.grants] };
+    };
+    for (const supplies of [[onDemand(30)], [standby("backtests", 10)]])
+      expect(await judged(forgetful, aFleet({ classes: CLASSES, supplies, lands: 50, burst: 50 }))).toEqual(["I13"]);
   });
 });

@@ -13,6 +13,7 @@ interface FleetOptions {
   readonly bandwidth?: string;
   readonly requestsPerSecond?: number;
   readonly measureFor?: string;
+  readonly warmUp?: string;
 }
 
 export function aFleet(options: FleetOptions = {}): Fleet {
@@ -38,7 +39,7 @@ export function written(options: FleetOptions = {}): object {
       runsOn: { site: "home", zones: ["a"], type: "big" },
       state: { size: "50G", changes: "20M", bandwidth: "1.25G" },
       boot: "3s",
-      warmUp: "4s",
+      warmUp: options.warmUp ?? "4s",
       requests: { perSecond: options.requestsPerSecond ?? 50, inFlight: "4ms" },
     })),
     notices: { waves: options.waves ?? [{ at: "0s", over: "2s", share: 1 }], ...options.notices },
