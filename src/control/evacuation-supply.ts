@@ -3,6 +3,7 @@ import type { Priority } from "../model/membership.ts";
 import { isCandidate } from "../model/phase.ts";
 import type { CapacityView } from "../plan/evacuation/capacity-view.ts";
 import { SITE } from "../observe/spots.ts";
+import { roomFor } from "../plan/evacuation/book.ts";
 import { standbySupplyId } from "../plan/evacuation/turn.ts";
 import type { Absorption, Supply } from "../plan/evacuation/types.ts";
 import type { PoolSnapshot } from "../plan/snapshot.ts";
@@ -58,8 +59,7 @@ export function suppliesOf(
     .map(({ pool, priority, warm }): Supply => {
       const id = standbySupplyId(pool);
       const free = Math.max(0, warm - reserved(id));
-      const preemptible = priority === "batch" ? { priority, count: free, readyInMs: capacity.readyInMs } : null;
-      return { ...here, id, kind: "standby", pool, free, readyInMs: 0, preemptible };
+      return { ...here, id, kind: "standby", pool, free, readyInMs: 0, preemptible: roomFor(priority, free, capacity.readyInMs) };
     });
   const made = { ...here, kind: "on_demand", boundBy: "quota", readyInMs: capacity.readyInMs, preemptible: null } as const;
   // Those on their way take machines that are not counted yet.

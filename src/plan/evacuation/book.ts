@@ -74,6 +74,8 @@ export class Book {
       .toSorted(
         (a, b) =>
           a.tier - b.tier ||
+          // The least important makes room first.
+          (b.preempts === null ? 0 : rankOf(b.preempts)) - (a.preempts === null ? 0 : rankOf(a.preempts)) ||
           Number(a.place.supply.kind === "on_demand") - Number(b.place.supply.kind === "on_demand") ||
           a.place.supply.latencyMs - b.place.supply.latencyMs ||
           compareText(a.place.supply.id, b.place.supply.id),
@@ -103,6 +105,11 @@ export function isLeft({ place, preempts }: Option): boolean {
 /** 0 is the most urgent class. */
 export function rankOf(priority: Priority): number {
   return PRIORITIES.indexOf(priority);
+}
+
+/** Standby of a class makes room for every higher one; that of the highest for nobody. */
+export function roomFor(priority: Priority, count: number, readyInMs: number): Supply["preemptible"] {
+  return rankOf(priority) === 0 ? null : { priority, count, readyInMs };
 }
 
 function optionOf(place: Place, { pool, priority, latencyLimitMs }: Grouped): Option | undefined {

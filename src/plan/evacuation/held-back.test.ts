@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PRIORITIES } from "../../model/membership.ts";
+import { roomFor } from "./book.ts";
 import { planEvacuation } from "./schedule.ts";
 import { anInput, POOLS } from "./testing/arbitrary.ts";
 import { evacuee, NOON, supply } from "./testing/builders.ts";
@@ -82,6 +83,18 @@ describe("standby that higher ones may need in a moment (S12, I13)", () => {
     const reports = supply("reports", { pool: "default/reports", free: 2, preemptible: { priority: "batch", count: 2, readyInMs: 3_000 } });
     const evacuees = [risk("a"), evacuee("r", { pool: "default/reports", priority: "batch" })];
     expect(told({ evacuees, supplies: [own, reports], exposed: [quotes()] })).toEqual(["a go risk", "r wait reports +117998"]);
+  });
+
+  test("who must take the room of a lower one takes that of the lowest first, and the highest makes room for nobody", () => {
+    const room = (priority: "critical" | "standard" | "batch") =>
+      supply(`a-${priority}`, { pool: `default/of-${priority}`, preemptible: roomFor(priority, 1, 3_000) });
+    const supplies = [room("critical"), room("standard"), room("batch")];
+    const critical = (id: string) => evacuee(id, { pool: "default/quotes", priority: "critical" });
+    expect(told({ evacuees: [critical("a"), critical("b"), critical("c")], supplies })).toEqual([
+      "a go a-batch",
+      "b go a-standard",
+      "c unsavable supply",
+    ]);
   });
 
   test("over random cases no place and no token is given twice, and no class fares better for having fewer above it that may follow", () => {

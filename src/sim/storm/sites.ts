@@ -1,7 +1,7 @@
 /** The sites of the fleet and the places that they have, as they really are. */
 import type { Clock, Instant } from "../../kernel/clock.ts";
 import { AbsorptionBucket } from "../../plan/evacuation/bucket.ts";
-import { PRIORITIES, type Priority } from "../../model/membership.ts";
+import { roomFor } from "../../plan/evacuation/book.ts";
 import type { Supply } from "../../plan/evacuation/types.ts";
 import type { Fleet, FleetClass, FleetSite, FleetSupply } from "./fleet.ts";
 import { SharedWork } from "./shared-work.ts";
@@ -97,11 +97,7 @@ export function supplyOf(place: Place, now: Instant, boots: number, heat: number
     readyInMs: spec.kind === "standby" ? 0 : spec.nodeStart[1] + boots,
     heat,
     passing: spec.checkFails < 1,
-    preemptible: of === null || isFirst(of.priority) ? null : { priority: of.priority, count: free, readyInMs: boots },
+    preemptible: of === null ? null : roomFor(of.priority, free, boots),
     absorption: site.bucket.view(now),
   };
-}
-
-function isFirst(priority: Priority): boolean {
-  return priority === PRIORITIES[0];
 }
