@@ -67,7 +67,13 @@ test("the access of an admission is bound to the process, and leads to this cont
 test("a renewal answers epoch and TTL, and is seen by the judge", async () => {
   watch.observe(OWN.pool, [WORKLOAD], TTL_MS);
   await clock.advance(TTL_MS - 1);
-  expect(await leases.renew(OWN)).toEqual({ pool: OWN.pool, ordinal: 2, writerEpoch: "0.7", ttlMs: TTL_MS });
+  expect(await leases.renew(OWN)).toEqual({
+    pool: OWN.pool,
+    ordinal: 2,
+    writerEpoch: "0.7",
+    ttlMs: TTL_MS,
+    proof: new LeaseTokens("key of the test").proofOf({ ...OWN, ordinal: 2, epoch: epoch(0, 7) }),
+  });
   await clock.advance(TTL_MS - 1);
   expect(stateNow()).toBe("renewed");
 });
@@ -96,8 +102,33 @@ test("one that comes with an epoch that the store has not given is told of, and 
   watch.observe(OWN.pool, [WORKLOAD], TTL_MS);
   await clock.advance(TTL_MS);
   answer = () => Promise.reject(new RelevoError("store_rewound", "it was rewound", { class: "retryable" }));
-  await expect(leases.renew({ ...OWN, instance: "orders-9", epoch: epoch(0, 9) })).rejects.toMatchObject({ code: "store_rewound" });
+  const given = { ...OWN, instance: "orders-9", epoch: epoch(0, 9), ordinal: 2 };
+  const proof = new LeaseTokens("key of the test").proofOf(given);
+  await expect(leases.renew({ ...given, proof })).rejects.toMatchObject({ code: "store_rewound" });
   expect([ahead, stateNow()]).toEqual([[[OWN.pool, "orders-9", "0.9"]], "late"]);
+});
+
+test("an instance that makes an epoch up is no witness: it cannot hold its pool", async () => {
+  const ahead: unknown[] = [];
+  leases = new Leases({ ...options(), onAhead: (...claim) => ahead.push(claim) });
+  answer = () => Promise.reject(new RelevoError("store_rewound", "it was rewound", { class: "retryable" }));
+  const tokens = new LeaseTokens("key of the test");
+  const given = { ...OWN, epoch: epoch(0, 7), ordinal: 2 };
+  const proof = tokens.proofOf(given);
+  const lies = [
+    { ...given, epoch: epoch(999_999, 1) },
+    { ...given, epoch: epoch(999_999, 1), proof: "" },
+    { ...given, epoch: epoch(999_999, 1), proof },
+    { ...given, epoch: epoch(999_999, 1), proof: tokens.issue(OWN) },
+    { ...given, ordinal: 3, proof },
+    { ...given, ordinal: undefined, proof },
+    { ...given, instance: "orders-9", proof },
+    { ...given, bootId: "boot-2", proof },
+    { ...given, pool: "default/other", proof },
+    { ...given, proof: new LeaseTokens("another key").proofOf(given) },
+  ];
+  for (const lie of lies) await expect(leases.renew(lie)).rejects.toMatchObject({ code: "lease_epoch_unproven", class: "retryable" });
+  expect(ahead).toEqual([]);
 });
 
 test("while a renewal waits for the store its holder is not late", async () => {

@@ -7,6 +7,7 @@ import { RelevoError } from "../kernel/errors.ts";
 import type { LeaseTokens } from "../lease/token.ts";
 import type { LeaseAccess, LeaseGrant } from "../model/protocol.ts";
 import type { LeaseWatch } from "../observe/lease-watch.ts";
+import type { Workload } from "../model/writer.ts";
 import { isStoreUnavailable, type LeaseRenewal, type Store } from "../store/port.ts";
 
 /** Told to a holder whose pool has no lease any more: it keeps what it has until it goes. */
@@ -35,6 +36,20 @@ export interface LeasesOptions {
   readonly ttlOf: (pool: string) => number | null;
 }
 
+/** Nothing is said of its lease: whether it is fenced the store does not know either. It stops when its time runs out. */
+function unproven({ instance, pool, epoch }: LeaseRenewal): RelevoError {
+  return new RelevoError(
+    "lease_epoch_unproven",
+    `${instance} in ${pool} claims an epoch that the store has not given, and does not prove it`,
+    {
+      class: "retryable",
+      found: epoch ?? "no epoch",
+      allowed: "ordinal and proof as the grant had them",
+      todo: "send back what the grant said, unchanged",
+    },
+  );
+}
+
 interface Rate {
   tokens: number;
   at: number;
@@ -55,8 +70,8 @@ export class Leases {
   }
 
   /**
-   * The caller has proven to be this process. Errors: `lease_not_held`, `lease_fenced` (see the store), `lease_too_often`, `store_unavailable` (both
-   * retryable).
+   * The caller has proven to be this process. Errors: `lease_not_held`, `lease_fenced`, `store_rewound` (see the store), `lease_epoch_unproven`,
+   * `lease_too_often`, `store_unavailable` (these retryable).
    */
   async renew(renewal: LeaseRenewal): Promise<LeaseGrant> {
     const { store, watch, ttlOf } = this.#options;
@@ -66,16 +81,35 @@ export class Leases {
       const workload = await store.renewLease(renewal);
       const ttlMs = ttlOf(renewal.pool) ?? KEPT_TTL_MS;
       watch.renewed(workload, ttlMs);
-      return { pool: workload.pool, ordinal: workload.ordinal, writerEpoch: workload.writerEpoch, ttlMs };
+      return {
+        pool: workload.pool,
+        ordinal: workload.ordinal,
+        writerEpoch: workload.writerEpoch,
+        ttlMs,
+        ...this.#proofFor(renewal, workload),
+      };
     } catch (error) {
       // While the store cannot be written nobody can renew, and nobody's silence means anything.
       if (isStoreUnavailable(error)) watch.interrupted();
-      if (renewal.epoch !== null && error instanceof RelevoError && error.code === "store_rewound")
+      if (renewal.epoch !== null && error instanceof RelevoError && error.code === "store_rewound") {
+        if (!this.#isGiven(renewal, renewal.epoch)) throw unproven(renewal);
         this.#options.onAhead(renewal.pool, renewal.instance, renewal.epoch);
+      }
       throw error;
     } finally {
       end();
     }
+  }
+
+  #proofFor({ pool, instance, bootId }: LeaseRenewal, { ordinal, writerEpoch }: Workload): Pick<LeaseGrant, "proof"> {
+    const { door } = this.#options;
+    return door === undefined ? {} : { proof: door.tokens.proofOf({ pool, instance, bootId, ordinal, epoch: writerEpoch }) };
+  }
+
+  /** One instance that lies would hold its pool for ever, and use up the eras: an epoch that only its caller knows of was given when we signed it. */
+  #isGiven({ pool, instance, bootId, ordinal, proof }: LeaseRenewal, epoch: Epoch): boolean {
+    if (ordinal === undefined || proof === undefined) return false;
+    return this.#options.door?.tokens.isProofOf(proof, { pool, instance, bootId, ordinal, epoch }) === true;
   }
 
   #take({ pool, instance, bootId }: LeaseRenewal): void {

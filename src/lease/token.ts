@@ -3,12 +3,19 @@
  * instance, can use it. Nothing is stored: whoever has the key can tell whether it made a token, also after a restart.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
+import type { Epoch } from "../kernel/epoch.ts";
 
 export interface LeaseSubject {
   /** `namespace/name`. */
   readonly pool: string;
   readonly instance: string;
   readonly bootId: string;
+}
+
+/** An epoch as a process was given it, at a place of its pool. */
+export interface GivenEpoch extends LeaseSubject {
+  readonly ordinal: number;
+  readonly epoch: Epoch;
 }
 
 export class LeaseTokens {
@@ -20,19 +27,38 @@ export class LeaseTokens {
   }
 
   issue(subject: LeaseSubject): string {
-    return this.#sign(subject).toString("base64url");
+    return this.#sign(tokenOf(subject)).toString("base64url");
+  }
+
+  isOf(token: string, subject: LeaseSubject): boolean {
+    return this.#isSigned(token, tokenOf(subject));
+  }
+
+  /** What the process shows to a store that does not know the epoch: whoever has only a token cannot make an epoch up. */
+  proofOf(given: GivenEpoch): string {
+    return this.#sign(proofOf(given)).toString("base64url");
+  }
+
+  isProofOf(proof: string, given: GivenEpoch): boolean {
+    return this.#isSigned(proof, proofOf(given));
   }
 
   /** Takes the same time whatever differs. */
-  isOf(token: string, subject: LeaseSubject): boolean {
-    const given = Buffer.from(token, "base64url");
-    const wanted = this.#sign(subject);
+  #isSigned(text: string, parts: readonly (string | number)[]): boolean {
+    const given = Buffer.from(text, "base64url");
+    const wanted = this.#sign(parts);
     return given.length === wanted.length && timingSafeEqual(given, wanted);
   }
 
-  #sign({ pool, instance, bootId }: LeaseSubject): Buffer {
-    return createHmac("sha256", this.#key)
-      .update(JSON.stringify(["lease/1", pool, instance, bootId]))
-      .digest();
+  #sign(parts: readonly (string | number)[]): Buffer {
+    return createHmac("sha256", this.#key).update(JSON.stringify(parts)).digest();
   }
+}
+
+function tokenOf({ pool, instance, bootId }: LeaseSubject): readonly (string | number)[] {
+  return ["lease/1", pool, instance, bootId];
+}
+
+function proofOf({ pool, instance, bootId, ordinal, epoch }: GivenEpoch): readonly (string | number)[] {
+  return ["epoch/1", pool, instance, bootId, ordinal, epoch];
 }

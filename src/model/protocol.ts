@@ -62,10 +62,19 @@ export const leaseRenewalSchema = z.object({
     .nullable(),
   /** With an epoch: the place at which it was given. It tells a store that was rewound, and does not know the instance, which epochs to compare with. */
   ordinal: z.int().min(0).optional(),
+  /** With an epoch: the `proof` of the grant. Without it the epoch is only what the caller says, and no witness against the store. */
+  proof: z.string().max(100).optional(),
 });
 
 /** The answer: the epoch to write under, and for how long from before the request was sent. */
-export const leaseGrantSchema = z.object({ pool: z.string(), ordinal: z.int().min(0), writerEpoch: z.string(), ttlMs: z.int().min(1) });
+export const leaseGrantSchema = z.object({
+  pool: z.string(),
+  ordinal: z.int().min(0),
+  writerEpoch: z.string(),
+  ttlMs: z.int().min(1),
+  /** Shown again with each renewal: that this process was given this epoch at this place. */
+  proof: z.string().optional(),
+});
 export type LeaseGrant = z.infer<typeof leaseGrantSchema>;
 
 /** POST /relevo/v1/{prepare,admit,drain,close} */

@@ -22,16 +22,16 @@ test("a renewal is a POST that says who, and under which epoch", async () => {
     let text = "";
     for await (const chunk of request) text += chunk;
     seen.push([request.method, request.url, request.headers.authorization, JSON.parse(text)]);
-    response.end(JSON.stringify({ pool: "default/orders", ordinal: 3, writerEpoch: "1.7", ttlMs: 10_000 }));
+    response.end(JSON.stringify({ pool: "default/orders", ordinal: 3, writerEpoch: "1.7", ttlMs: 10_000, proof: "p-1" }));
   });
-  const answer = await httpLeaseCall(systemClock)(access, "boot-1", { ordinal: 3, epoch: "1.7" as Epoch }, 5_000);
-  expect(answer).toEqual({ kind: "renewed", ordinal: 3, epoch: "1.7", ttlMs: 10_000 });
+  const answer = await httpLeaseCall(systemClock)(access, "boot-1", { ordinal: 3, epoch: "1.7" as Epoch, proof: "p-1" }, 5_000);
+  expect(answer).toEqual({ kind: "renewed", ordinal: 3, epoch: "1.7", ttlMs: 10_000, proof: "p-1" });
   expect(seen).toEqual([
     [
       "POST",
       "/v1/leases/renew",
       "Bearer t-1",
-      { pool: "default/orders", instance: "orders-1", bootId: "boot-1", epoch: "1.7", ordinal: 3 },
+      { pool: "default/orders", instance: "orders-1", bootId: "boot-1", epoch: "1.7", ordinal: 3, proof: "p-1" },
     ],
   ]);
   await httpLeaseCall(systemClock)(access, "boot-1", null, 5_000);

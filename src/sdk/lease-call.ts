@@ -14,7 +14,7 @@ export interface LeaseAccess {
 }
 
 export type LeaseAnswer =
-  | { readonly kind: "renewed"; readonly ordinal: number; readonly epoch: Epoch; readonly ttlMs: number }
+  | { readonly kind: "renewed"; readonly ordinal: number; readonly epoch: Epoch; readonly ttlMs: number; readonly proof?: string }
   /** The controller decided: `lease_not_held` or `lease_fenced`. */
   | { readonly kind: "refused"; readonly code: "lease_not_held" | "lease_fenced" }
   /** Nobody decided anything: no answer, or one that says nothing about the lease. */
@@ -24,6 +24,8 @@ export type LeaseAnswer =
 export interface HeldLease {
   readonly ordinal: number;
   readonly epoch: Epoch;
+  /** That it was granted: sent back with each renewal, so that a store that was rewound believes it. */
+  readonly proof?: string;
 }
 
 /** `held` null: to acquire it. Never rejects. */
@@ -88,7 +90,7 @@ async function post(
 export function answerOf(status: number, text: string): LeaseAnswer {
   const body = parseObject(text);
   if (status === 200) {
-    const { ordinal, writerEpoch, ttlMs } = body;
+    const { ordinal, writerEpoch, ttlMs, proof } = body;
     if (
       typeof ordinal === "number" &&
       typeof writerEpoch === "string" &&
@@ -96,7 +98,7 @@ export function answerOf(status: number, text: string): LeaseAnswer {
       typeof ttlMs === "number" &&
       ttlMs > 0
     )
-      return { kind: "renewed", ordinal, epoch: writerEpoch as Epoch, ttlMs };
+      return { kind: "renewed", ordinal, epoch: writerEpoch as Epoch, ttlMs, ...(typeof proof === "string" ? { proof } : {}) };
     return { kind: "failed", why: "the answer is not understood" };
   }
   const { error } = body;

@@ -181,7 +181,8 @@ export class WriterLease {
       if (this.#stopped || this.#state === "lost") return null;
     }
     this.#workload = workload;
-    this.#held = { ordinal: answer.ordinal, epoch: answer.epoch };
+    const { ordinal, epoch, proof } = answer;
+    this.#held = { ordinal, epoch, ...(proof === undefined ? {} : { proof }) };
     // A time that became shorter holds from now on, a longer one from the next admission.
     const ttlMs = Math.min(answer.ttlMs, access.ttlMs);
     this.#until = sentAt + ttlMs;

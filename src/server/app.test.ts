@@ -575,6 +575,7 @@ test.each([
   ["lease_not_held", "conflict", 409],
   ["lease_fenced", "terminal", 410],
   ["lease_too_often", "retryable", 429],
+  ["lease_epoch_unproven", "retryable", 503],
 ] as const)("a renewal that is refused as %s says so", async (code, errorClass, status) => {
   const { app } = await aServer(new FakeControlPlane({ failure: new RelevoError(code, "it is refused", { class: errorClass }) }));
   const answer = await renewing(app, OWN, LEASES.issue(OWN));

@@ -66,7 +66,7 @@ export interface ControlPlane {
 
   /**
    * The caller has proven to be this very process (`LeaseTokens`). Errors: `lease_not_held` (ask again: it may still get it), `lease_fenced` (it never will),
-   * `lease_too_often`, `store_unavailable`.
+   * `lease_epoch_unproven`, `lease_too_often`, `store_unavailable`.
    */
   renewLease(renewal: LeaseRenewal): Promise<LeaseGrant>;
 

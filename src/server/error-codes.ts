@@ -26,6 +26,7 @@ const STATUS: Readonly<Record<string, number>> = {
   lease_not_held: 409,
   lease_fenced: 410,
   lease_too_often: 429,
+  lease_epoch_unproven: 503,
   path_invalid: 400,
   body_too_large: 413,
   path_too_long: 414,

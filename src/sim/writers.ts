@@ -126,10 +126,10 @@ export class Writers {
     await clock.sleep(NETWORK_MS);
     if (!this.#options.isConnected(process)) return { kind: "failed", why: "not connected" };
     try {
-      const { ordinal, writerEpoch, ttlMs } = await this.#options.renew(renewal);
+      const { ordinal, writerEpoch, ttlMs, proof } = await this.#options.renew(renewal);
       await clock.sleep(NETWORK_MS);
       if (!this.#options.isConnected(process)) return await new Promise(() => {});
-      return { kind: "renewed", ordinal, epoch: writerEpoch as Epoch, ttlMs };
+      return { kind: "renewed", ordinal, epoch: writerEpoch as Epoch, ttlMs, ...(proof === undefined ? {} : { proof }) };
     } catch (error) {
       const code = error instanceof RelevoError ? error.code : "unexpected";
       if (code === "lease_not_held" || code === "lease_fenced") return { kind: "refused", code };

@@ -134,6 +134,8 @@ export interface LeaseRenewal {
   readonly epoch: Epoch | null;
   /** Of the place at which the epoch was given, as the holder says. */
   readonly ordinal?: number | undefined;
+  /** That the epoch was given, as the grant had it; the store does not look at it. */
+  readonly proof?: string | undefined;
 }
 
 export interface Freeze {

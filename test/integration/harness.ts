@@ -28,7 +28,7 @@ import { openStore } from "../../src/store/store.ts";
 import { intercept } from "./intercept.ts";
 import { ModelledGateway } from "./modelled-gateway.ts";
 import { ModelledInstances } from "./modelled-instances.ts";
-import { type LeaseAnswer, ModelledWriters } from "./modelled-writers.ts";
+import { type Granted, type LeaseAnswer, ModelledWriters } from "./modelled-writers.ts";
 import { ObservedKube } from "./observed-kube.ts";
 
 const LIMIT_MS = 60_000;
@@ -96,19 +96,19 @@ export class Harness {
     this.#composed = parts.running.composed;
     this.writers = new ModelledWriters(
       parts.clock,
-      (access, bootId, epoch) => this.#renew(access, bootId, epoch),
+      (access, bootId, granted) => this.#renew(access, bootId, granted),
       (bootId) => parts.instances.isRunning(bootId),
     );
     parts.instances.hasLapsed = (bootId) => this.writers.hasLapsed(bootId);
     parts.instances.onLease = (access, bootId) => this.writers.admitted(access, bootId);
   }
 
-  async #renew(access: LeaseAccess, bootId: string, epoch: string | null): Promise<LeaseAnswer> {
+  async #renew(access: LeaseAccess, bootId: string, granted: Granted | null): Promise<LeaseAnswer> {
     const answer = await this.http.inject({
       method: "POST",
       url: access.url.slice("http://controller.invalid".length),
       headers: { authorization: `Bearer ${access.token}` },
-      payload: { pool: access.pool, instance: access.instance, bootId, epoch },
+      payload: { pool: access.pool, instance: access.instance, bootId, ...(granted ?? { epoch: null }) },
     });
     return { status: answer.statusCode, body: answer.json() };
   }

@@ -12,12 +12,20 @@ export interface LeaseAnswer {
   readonly body: unknown;
 }
 
-export type Renew = (access: LeaseAccess, bootId: string, epoch: string | null) => Promise<LeaseAnswer>;
+/** What is sent back of the grant. */
+export interface Granted {
+  readonly epoch: string;
+  readonly ordinal: number;
+  readonly proof: string | undefined;
+}
+
+export type Renew = (access: LeaseAccess, bootId: string, granted: Granted | null) => Promise<LeaseAnswer>;
 
 export interface Writer {
   readonly access: LeaseAccess;
   readonly bootId: string;
   epoch: string | null;
+  granted: Granted | null;
   /** Monotonic ms: until then it may write. */
   until: number;
   /** Refused for good, with this code. */
@@ -45,7 +53,7 @@ export class ModelledWriters {
 
   admitted(access: LeaseAccess, bootId: string): void {
     if (this.all.has(bootId) || this.ignorant.has(access.instance)) return;
-    const writer: Writer = { access, bootId, epoch: null, until: 0, over: null, renewals: 0, timer: undefined };
+    const writer: Writer = { access, bootId, epoch: null, granted: null, until: 0, over: null, renewals: 0, timer: undefined };
     this.all.set(bootId, writer);
     this.#later(writer, 0);
   }
@@ -81,10 +89,11 @@ export class ModelledWriters {
     const { access, bootId } = writer;
     if (!this.#isRunning(bootId)) return;
     const sentAt = this.#clock.monotonic();
-    const answer = this.silent.has(access.instance) ? undefined : await this.#renew(access, bootId, writer.epoch).catch(() => undefined);
+    const answer = this.silent.has(access.instance) ? undefined : await this.#renew(access, bootId, writer.granted).catch(() => undefined);
     if (answer?.status === 200) {
-      const { writerEpoch, ttlMs } = answer.body as LeaseGrant;
+      const { ordinal, writerEpoch, ttlMs, proof } = answer.body as LeaseGrant;
       writer.epoch = writerEpoch;
+      writer.granted = { epoch: writerEpoch, ordinal, proof };
       writer.until = sentAt + ttlMs;
       writer.renewals += 1;
     }
