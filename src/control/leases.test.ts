@@ -8,6 +8,7 @@ import { LeaseWatch } from "../observe/lease-watch.ts";
 import { type LeaseRenewal, storeUnavailable } from "../store/port.ts";
 import { KEPT_TTL_MS, Leases, type LeasesOptions } from "./leases.ts";
 
+const TTL_MS = 9_000;
 const OWN: LeaseRenewal = { pool: "default/orders", instance: "orders-1", bootId: "boot-1", epoch: null };
 const WORKLOAD: Workload = {
   pool: OWN.pool,
@@ -16,8 +17,8 @@ const WORKLOAD: Workload = {
   minAcceptedEpoch: epoch(0, 7),
   holder: { instance: OWN.instance, incarnation: 1, bootId: OWN.bootId },
   renewals: 1,
+  ttlMs: TTL_MS,
 };
-const TTL_MS = 9_000;
 
 let clock: VirtualClock;
 let watch: LeaseWatch;
@@ -38,9 +39,9 @@ beforeEach(() => {
 function options(): LeasesOptions {
   return {
     store: {
-      renewLease: (renewal) => {
+      renewLease: async (renewal, ttlMs) => {
         asked.push(renewal);
-        return answer();
+        return { ...(await answer()), ttlMs };
       },
     },
     clock,

@@ -78,16 +78,10 @@ export class Leases {
     this.#take(renewal);
     const end = watch.asking(renewal.pool, renewal.instance);
     try {
-      const workload = await store.renewLease(renewal);
-      const ttlMs = ttlOf(renewal.pool) ?? KEPT_TTL_MS;
-      watch.renewed(workload, ttlMs);
-      return {
-        pool: workload.pool,
-        ordinal: workload.ordinal,
-        writerEpoch: workload.writerEpoch,
-        ttlMs,
-        ...this.#proofFor(renewal, workload),
-      };
+      const workload = await store.renewLease(renewal, ttlOf(renewal.pool) ?? KEPT_TTL_MS);
+      watch.renewed(workload);
+      const { pool, ordinal, writerEpoch, ttlMs } = workload;
+      return { pool, ordinal, writerEpoch, ttlMs, ...this.#proofFor(renewal, workload) };
     } catch (error) {
       // While the store cannot be written nobody can renew, and nobody's silence means anything.
       if (isStoreUnavailable(error)) watch.interrupted();

@@ -60,6 +60,7 @@ const WRITER: Workload = {
   minAcceptedEpoch: epoch(0, 4),
   holder: { instance: "orders-a", incarnation: 1, bootId: "boot-1" },
   renewals: 3,
+  ttlMs: 10_000,
 };
 
 const suspect = { trust: "suspect" } as const;

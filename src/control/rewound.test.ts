@@ -32,7 +32,7 @@ function gateway(applied: Epoch, instances: readonly string[] = ["orders-a"], ro
 }
 
 function workload(minAccepted: Epoch, ordinal = 0): Workload {
-  return { pool: POOL, ordinal, writerEpoch: minAccepted, minAcceptedEpoch: minAccepted, holder: null, renewals: 0 };
+  return { pool: POOL, ordinal, writerEpoch: minAccepted, minAcceptedEpoch: minAccepted, holder: null, renewals: 0, ttlMs: 0 };
 }
 
 describe("a gateway replica", () => {

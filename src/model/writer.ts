@@ -16,6 +16,8 @@ export interface Workload {
   readonly holder: WriterHolder | null;
   /** How often the holder has renewed: a judge sees it change, and trusts no clock but its own. */
   readonly renewals: number;
+  /** For how long its newest renewal lasts, as it was told; 0 before its first. */
+  readonly ttlMs: number;
 }
 
 export interface WriterHolder {

@@ -26,6 +26,7 @@ function held(renewals: number, more: Partial<Workload> & { readonly instance?: 
     minAcceptedEpoch: epoch(0, 1),
     holder: { instance, incarnation, bootId: "boot-1" },
     renewals,
+    ttlMs: TTL_MS,
     ...rest,
   };
 }
@@ -59,14 +60,14 @@ test("a lease is renewed while its count changes, late after a TTL without, expi
 test("a renewal that was committed here counts from that moment, and a holder that was late wakes its pool", async () => {
   observe(held(3));
   await clock.advance(9_000);
-  watch.renewed(held(4), TTL_MS);
+  watch.renewed(held(4));
   expect(returned, "the first since the watch began").toEqual([POOL]);
   await clock.advance(9_000);
-  watch.renewed(held(5), TTL_MS);
+  watch.renewed(held(5));
   expect(returned).toEqual([POOL]);
   await clock.advance(TTL_MS);
   expect(stateNow()).toBe("late");
-  watch.renewed(held(6), TTL_MS);
+  watch.renewed(held(6));
   expect([stateNow(), returned]).toEqual(["renewed", [POOL, POOL]]);
 });
 
@@ -74,7 +75,7 @@ test("who has never asked cannot write and is not judged; its first renewal is n
   observe(held(0));
   await clock.advance(5 * TTL_MS);
   expect(stateNow()).toBe("unasked");
-  watch.renewed(held(1), TTL_MS);
+  watch.renewed(held(1));
   expect([stateNow(), returned]).toEqual(["renewed", [POOL]]);
 });
 
@@ -149,11 +150,23 @@ test("a TTL that became shorter holds for a holder only from its next renewal, o
   watch.observe(POOL, [held(3)], 2_000);
   await clock.advance(5_000);
   expect(stateNow()).toBe("unproven");
-  watch.observe(POOL, [held(4)], 2_000);
+  const told = held(4, { ttlMs: 2_000 });
+  watch.observe(POOL, [told], 2_000);
   await clock.advance(2_000);
   expect(stateNow()).toBe("late");
-  watch.observe(POOL, [held(4)], 60_000);
+  watch.observe(POOL, [told], 60_000);
   expect(stateNow()).toBe("renewed");
+});
+
+test("a judge that begins after the TTL became shorter knows what each holder was told: it stops itself no earlier", async () => {
+  watch.observe(POOL, [held(3, { ttlMs: 60_000 }), held(0, { ordinal: 1, instance: "orders-2", ttlMs: 0 })], 2_000);
+  await clock.advance(59_999);
+  expect([stateNow(), stateNow("orders-2")]).toEqual(["unproven", "unasked"]);
+  await clock.advance(1);
+  expect(stateNow()).toBe("late");
+  watch.renewed(held(4, { ttlMs: 2_000 }));
+  await clock.advance(2_000);
+  expect(stateNow()).toBe("late");
 });
 
 test("nothing runs on while nothing is watched", async () => {

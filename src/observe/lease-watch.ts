@@ -69,12 +69,12 @@ export class LeaseWatch {
   }
 
   /** A renewal was committed here. Of a pool that nobody has observed yet it says nothing that its first observation does not say. */
-  renewed(workload: Workload, ttlMs: number): void {
+  renewed(workload: Workload): void {
     this.#look();
     const entries = this.#pools.get(workload.pool);
     if (!entries) return;
     const former = entries.get(keyOf(workload));
-    entries.set(keyOf(workload), { workload, ttlMs, since: this.#clock.monotonic(), isProven: true });
+    entries.set(keyOf(workload), { workload, ttlMs: workload.ttlMs, since: this.#clock.monotonic(), isProven: true });
     const isNews = former === undefined || former.workload.renewals === 0 || this.#elapsed(former) >= former.ttlMs || !former.isProven;
     if (isNews) this.#onReturn(workload.pool);
   }
@@ -128,13 +128,14 @@ export class LeaseWatch {
     return { state: "expired", since: at(ttlMs) };
   }
 
-  #seen(former: Entry | undefined, workload: Workload, ttlMs: number): Entry {
+  #seen(former: Entry | undefined, workload: Workload, wantedMs: number): Entry {
+    // Whoever was told a longer time keeps it until its next renewal, whoever judges it by then.
+    const ttlMs = Math.max(workload.ttlMs, wantedMs);
     const now = this.#clock.monotonic();
     const isSameWriter = former !== undefined && former.workload.writerEpoch === workload.writerEpoch;
     if (!isSameWriter) return { workload, ttlMs, since: now, isProven: false };
     if (former.workload.renewals !== workload.renewals) return { workload, ttlMs, since: now, isProven: true };
-    // Whoever was told a longer time keeps it until its next renewal.
-    return { ...former, ttlMs: Math.max(former.ttlMs, ttlMs) };
+    return { ...former, workload, ttlMs };
   }
 
   #elapsed({ since }: Entry): number {

@@ -19,6 +19,7 @@ function workload(more: Partial<Workload> = {}): Workload {
     minAcceptedEpoch: epoch(0, 4),
     holder: { instance: "orders-a", incarnation: 1, bootId: "boot-1" },
     renewals: 7,
+    ttlMs: 10_000,
     ...more,
   };
 }

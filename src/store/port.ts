@@ -206,11 +206,11 @@ export interface Store {
   listPools(): Promise<readonly string[]>;
 
   /**
-   * Counts a renewal of the lease that this very process holds, and answers the workload. Needs no authority: holder, boot id and epoch are compared in the
-   * same transaction. Errors: `lease_not_held` (conflict: it may still get it), `lease_fenced` (terminal: this process never will), `store_rewound` (retryable:
+   * Counts a renewal of the lease that this very process holds, keeps for how long it is told that it lasts, and answers the workload. Needs no authority:
+   * holder, boot id and epoch are compared in the same transaction. Errors: `lease_not_held` (conflict: it may still get it), `lease_fenced` (terminal: this process never will), `store_rewound` (retryable:
    * it has an epoch that this store did not give to it).
    */
-  renewLease(renewal: LeaseRenewal): Promise<Workload>;
+  renewLease(renewal: LeaseRenewal, ttlMs: number): Promise<Workload>;
 
   readEra(): Promise<StoreEra>;
   /**

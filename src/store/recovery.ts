@@ -103,6 +103,7 @@ function queriesOf(db: Kysely<Schema>) {
         incarnation: null,
         boot_id: null,
         renewals: 0,
+        ttl_ms: 0,
       })),
     ),
     generations: prepare<object, Generation>(() => db.selectFrom("pools").select(["pool", "generation_era", "generation_counter"])),

@@ -174,4 +174,5 @@ export interface WorkloadTable {
   incarnation: number | null;
   boot_id: string | null;
   renewals: number;
+  ttl_ms: number;
 }

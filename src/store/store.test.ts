@@ -60,7 +60,7 @@ test("evidence cannot be changed even by a fault of ours (I3)", async () => {
 test("a tombstone can neither fall nor go, even by a fault of ours (I2)", () => {
   const { database } = openSqliteFile({ path: ":memory:" });
   const insert = (ordinal: number, holder: string) =>
-    database.exec(`INSERT INTO workloads VALUES ('p', ${ordinal}, 1, 5, 1, 5, '${holder}', 1, 'boot', 0)`);
+    database.exec(`INSERT INTO workloads VALUES ('p', ${ordinal}, 1, 5, 1, 5, '${holder}', 1, 'boot', 0, 0)`);
   insert(0, "i-1");
   for (const [fall, what] of [
     ["min_counter = 4", "a writer epoch never falls"],
@@ -114,7 +114,7 @@ test("no query reads a pool's whole history, however long it is", async () => {
     "USE TEMP B-TREE FOR ORDER BY",
   ]);
   const renewal = { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: null };
-  expect(await planOf(workloads.renew(renewal, undefined).catch(() => undefined))).toEqual([
+  expect(await planOf(workloads.renew(renewal, 9_000, undefined).catch(() => undefined))).toEqual([
     "SEARCH workloads USING INDEX workloads_of_holder (pool=? AND holder=?)",
   ]);
   expect(await planOf(workloads.list(POOL))).toEqual(["SEARCH workloads USING PRIMARY KEY (pool=?)"]);

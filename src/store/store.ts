@@ -111,9 +111,11 @@ class SqliteStore implements Store {
     return this.#turns.read(() => this.#repositories.pools.list());
   }
 
-  async renewLease(renewal: LeaseRenewal): Promise<Workload> {
+  async renewLease(renewal: LeaseRenewal, ttlMs: number): Promise<Workload> {
     const { instances, workloads } = this.#repositories;
-    const answer = await this.#turns.write(async () => workloads.renew(renewal, await instances.find(renewal.pool, renewal.instance)));
+    const answer = await this.#turns.write(async () =>
+      workloads.renew(renewal, ttlMs, await instances.find(renewal.pool, renewal.instance)),
+    );
     if (answer instanceof RelevoError) throw answer;
     return answer;
   }

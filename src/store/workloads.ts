@@ -58,6 +58,7 @@ export class WorkloadRepository {
         minAcceptedEpoch: next,
         holder: to,
         renewals: 0,
+        ttlMs: 0,
       }),
     );
     return true;
@@ -69,7 +70,7 @@ export class WorkloadRepository {
    *
    * Errors: `lease_not_held` (it may still get it), `lease_fenced` (this process never will), `store_rewound`. `instance` is its record, where there is one.
    */
-  async renew(renewal: LeaseRenewal, instance: InstanceRecord | undefined): Promise<Workload | RelevoError> {
+  async renew(renewal: LeaseRenewal, ttlMs: number, instance: InstanceRecord | undefined): Promise<Workload | RelevoError> {
     const { pool, bootId, epoch: believed } = renewal;
     const [row] = await this.#queries.ofHolder.rows(this.#db, { pool, instance: renewal.instance, bootId });
     if (row === undefined) {
@@ -85,12 +86,12 @@ export class WorkloadRepository {
     const order = believed === null ? 0 : compareEpochs(believed, workload.writerEpoch);
     if (order < 0) {
       // Once: who asks on in spite of the answer does not keep the place for ever.
-      if (workload.renewals === 0) await this.#queries.renew.run(this.#db, { pool, ordinal: workload.ordinal });
+      if (workload.renewals === 0) await this.#queries.renew.run(this.#db, { pool, ordinal: workload.ordinal, ttl_ms: 0 });
       return fenced(renewal);
     }
     if (order > 0) throw rewound(renewal);
-    await this.#queries.renew.run(this.#db, { pool, ordinal: workload.ordinal });
-    return { ...workload, renewals: workload.renewals + 1 };
+    await this.#queries.renew.run(this.#db, { pool, ordinal: workload.ordinal, ttl_ms: ttlMs });
+    return { ...workload, renewals: workload.renewals + 1, ttlMs };
   }
 
   /**
@@ -175,6 +176,7 @@ function queriesOf(db: Kysely<Schema>) {
           incarnation: p.incarnation,
           boot_id: p.boot_id,
           renewals: p.renewals,
+          ttl_ms: p.ttl_ms,
         })
         .onConflict((conflict) =>
           conflict.columns(["pool", "ordinal"]).doUpdateSet((row) => ({
@@ -186,13 +188,14 @@ function queriesOf(db: Kysely<Schema>) {
             incarnation: row.ref("excluded.incarnation"),
             boot_id: row.ref("excluded.boot_id"),
             renewals: row.ref("excluded.renewals"),
+            ttl_ms: row.ref("excluded.ttl_ms"),
           })),
         ),
     ),
-    renew: prepare<{ pool: string; ordinal: number }>((p) =>
+    renew: prepare<{ pool: string; ordinal: number; ttl_ms: number }>((p) =>
       db
         .updateTable("workloads")
-        .set((row) => ({ renewals: row("renewals", "+", 1) }))
+        .set((row) => ({ renewals: row("renewals", "+", 1), ttl_ms: p.ttl_ms }))
         .where("pool", "=", p.pool)
         .where("ordinal", "=", p.ordinal),
     ),
@@ -208,10 +211,11 @@ function toWorkload(row: WorkloadTable): Workload {
     minAcceptedEpoch: epoch(row.min_era, row.min_counter),
     holder: instance === null || incarnation === null || bootId === null ? null : { instance, incarnation, bootId },
     renewals: row.renewals,
+    ttlMs: row.ttl_ms,
   };
 }
 
-function toRow({ pool, ordinal, writerEpoch, minAcceptedEpoch, holder, renewals }: Workload): WorkloadTable {
+function toRow({ pool, ordinal, writerEpoch, minAcceptedEpoch, holder, renewals, ttlMs }: Workload): WorkloadTable {
   const writer = epochParts(writerEpoch);
   const least = epochParts(minAcceptedEpoch);
   return {
@@ -225,5 +229,6 @@ function toRow({ pool, ordinal, writerEpoch, minAcceptedEpoch, holder, renewals 
     incarnation: holder?.incarnation ?? null,
     boot_id: holder?.bootId ?? null,
     renewals,
+    ttl_ms: ttlMs,
   };
 }

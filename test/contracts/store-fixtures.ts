@@ -4,7 +4,8 @@ import type { EvidenceDraft } from "../../src/model/evidence.ts";
 import type { Incarnation, InstanceRecord } from "../../src/model/instance.ts";
 import type { Phase } from "../../src/model/phase.ts";
 import type { StepDraft } from "../../src/model/step.ts";
-import type { Authority, Change, NewInstance, NoticeRecord, Store } from "../../src/store/port.ts";
+import type { Workload } from "../../src/model/writer.ts";
+import type { Authority, Change, LeaseRenewal, NewInstance, NoticeRecord, Store } from "../../src/store/port.ts";
 
 /** A test with an empty store of its own. */
 export type StoreTest = (sentence: string, body: (store: Store) => Promise<void>) => void;
@@ -41,6 +42,13 @@ export function create(id: string, more: Partial<NewInstance> = {}): Change {
 
 export function move(instance: string, from: Phase, to: Phase): Change {
   return { kind: "move_instance", instance, from, to };
+}
+
+/** What the holders of these tests are told. */
+export const TTL_MS = 9_000;
+
+export function renew(store: Store, renewal: LeaseRenewal): Promise<Workload> {
+  return store.renewLease(renewal, TTL_MS);
 }
 
 /** The moves from `from` along the given phases. */

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import { compareEpochs, epoch, EPOCH_PATTERN, EPOCH_ZERO } from "../../src/kernel/epoch.ts";
 import type { Change } from "../../src/store/port.ts";
-import { claimed, incarnation, instanceIn, instanceOf, move, NOON, POOL, refused, walk, type StoreTest } from "./store-fixtures.ts";
+import { claimed, incarnation, instanceIn, instanceOf, move, NOON, POOL, refused, renew, walk, type StoreTest } from "./store-fixtures.ts";
 
 const COMMAND = { above: 0, at: NOON, why: "yesterday's backup", by: "alice" };
 const WRITER: Change = {
@@ -83,11 +83,11 @@ export function storeRecoveryContract(it: StoreTest): void {
     await store.recover({ ...COMMAND, above: 2 });
 
     expect((await store.readPool(POOL))?.workloads).toEqual([
-      { pool: POOL, ordinal: 0, writerEpoch: "3.2", minAcceptedEpoch: "3.3", holder: null, renewals: 0 },
+      { pool: POOL, ordinal: 0, writerEpoch: "3.2", minAcceptedEpoch: "3.3", holder: null, renewals: 0, ttlMs: 0 },
     ]);
-    await refused(store.renewLease({ pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) }), "lease_fenced");
+    await refused(renew(store, { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) }), "lease_fenced");
     // Also what was given in the lost time.
-    await refused(store.renewLease({ pool: POOL, instance: "i-9", bootId: "boot-9", epoch: epoch(2, 900) }), "lease_fenced");
+    await refused(renew(store, { pool: POOL, instance: "i-9", bootId: "boot-9", epoch: epoch(2, 900) }), "lease_fenced");
 
     // Its memory may be older than what another wrote in the lost time: this very process never writes again.
     expect(await instanceOf(store, "i-1")).toMatchObject({ trust: "fenced" });
@@ -104,7 +104,7 @@ export function storeRecoveryContract(it: StoreTest): void {
     ]);
     // One that held another epoch in the lost time does not take this one on. That it asked is counted, so that it is judged.
     for (let asked = 1; asked <= 3; asked++) {
-      await refused(store.renewLease({ pool: POOL, instance: "i-2", bootId: "boot-1", epoch: epoch(2, 7) }), "lease_fenced");
+      await refused(renew(store, { pool: POOL, instance: "i-2", bootId: "boot-1", epoch: epoch(2, 7) }), "lease_fenced");
       expect((await store.readPool(POOL))?.workloads, "once, however often it asks").toMatchObject([{ renewals: 1 }]);
     }
   });
@@ -145,7 +145,7 @@ export function storeRecoveryContract(it: StoreTest): void {
       // One that this store never heard of.
       { ...own, instance: "i-9", bootId: "boot-9", epoch: epoch(0, 2) },
     ])
-      await expect(store.renewLease(renewal)).rejects.toMatchObject({ code: "store_rewound", class: "retryable" });
+      await expect(renew(store, renewal)).rejects.toMatchObject({ code: "store_rewound", class: "retryable" });
     expect((await store.readPool(POOL))?.workloads).toEqual(before);
   });
 }

@@ -3,7 +3,21 @@ import { expect } from "vitest";
 import { compareEpochs, EPOCH_ZERO, epoch, type Epoch } from "../../src/kernel/epoch.ts";
 import type { Workload, WriterHolder } from "../../src/model/writer.ts";
 import type { Authority, Change, Store } from "../../src/store/port.ts";
-import { claimed, create, evidenceOf, incarnation, instanceIn, move, NOON, POOL, refused, walk, type StoreTest } from "./store-fixtures.ts";
+import {
+  claimed,
+  create,
+  evidenceOf,
+  incarnation,
+  instanceIn,
+  move,
+  NOON,
+  POOL,
+  refused,
+  renew,
+  TTL_MS,
+  walk,
+  type StoreTest,
+} from "./store-fixtures.ts";
 
 const WRITER: Workload = {
   pool: POOL,
@@ -12,6 +26,7 @@ const WRITER: Workload = {
   minAcceptedEpoch: epoch(0, 1),
   holder: { instance: "i-1", incarnation: 1, bootId: "boot-1" },
   renewals: 0,
+  ttlMs: 0,
 };
 
 function pass(to: string | null, after: Epoch = EPOCH_ZERO, more: Partial<WriterHolder> = {}): Change {
@@ -131,9 +146,10 @@ export function storeWorkloadsContract(it: StoreTest): void {
     await store.claim(POOL, "controller-b", NOON);
     for (const changes of [[fence("i-1"), pass(null, epoch(0, 1))], [pass("i-2", epoch(0, 1))]])
       await refused(store.commit(old, changes, NOON), "stale_epoch");
-    expect(await store.renewLease({ pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) })).toEqual({
+    expect(await renew(store, { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) })).toEqual({
       ...WRITER,
       renewals: 1,
+      ttlMs: TTL_MS,
     });
   });
 
@@ -141,9 +157,9 @@ export function storeWorkloadsContract(it: StoreTest): void {
     const owner = await withWriter(store);
     const renewal = { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) };
     const settled = await Promise.allSettled([
-      ...Array.from({ length: 10 }, () => store.renewLease(renewal)),
+      ...Array.from({ length: 10 }, () => renew(store, renewal)),
       store.commit(owner, [fence("i-1"), pass(null, epoch(0, 1))], NOON),
-      ...Array.from({ length: 5 }, () => store.renewLease(renewal)),
+      ...Array.from({ length: 5 }, () => renew(store, renewal)),
     ]);
     expect(settled.map((result) => (result.status === "fulfilled" ? "done" : (result.reason as { code: string }).code))).toEqual([
       ...Array.from({ length: 11 }, () => "done"),
@@ -183,20 +199,20 @@ export function storeWorkloadsContract(it: StoreTest): void {
     await withWriter(store);
     const own = { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: null };
 
-    expect(await store.renewLease(own)).toEqual({ ...WRITER, renewals: 1 });
+    expect(await renew(store, own)).toEqual({ ...WRITER, renewals: 1, ttlMs: TTL_MS });
     await claimed(store);
-    expect(await store.renewLease({ ...own, epoch: epoch(0, 1) })).toEqual({ ...WRITER, renewals: 2 });
-    expect(await workloadOf(store)).toEqual({ ...WRITER, renewals: 2 });
+    expect(await renew(store, { ...own, epoch: epoch(0, 1) })).toEqual({ ...WRITER, renewals: 2, ttlMs: TTL_MS });
+    expect(await workloadOf(store)).toEqual({ ...WRITER, renewals: 2, ttlMs: TTL_MS });
 
     // It may still get it: the workload's other instance. One that believes what this store never gave says that the store was rewound.
-    await expect(store.renewLease({ ...own, instance: "i-2" })).rejects.toMatchObject({ code: "lease_not_held", class: "conflict" });
-    await refused(store.renewLease({ ...own, epoch: epoch(0, 2) }), "store_rewound");
-    await refused(store.renewLease({ ...own, epoch: epoch(1, 0) }), "store_rewound");
+    await expect(renew(store, { ...own, instance: "i-2" })).rejects.toMatchObject({ code: "lease_not_held", class: "conflict" });
+    await refused(renew(store, { ...own, epoch: epoch(0, 2) }), "store_rewound");
+    await refused(renew(store, { ...own, epoch: epoch(1, 0) }), "store_rewound");
     // It never will: another process, an unknown one, one that held it and does not.
-    await expect(store.renewLease({ ...own, bootId: "boot-0" })).rejects.toMatchObject({ code: "lease_fenced", class: "terminal" });
-    await refused(store.renewLease({ ...own, instance: "i-9" }), "lease_fenced");
-    await refused(store.renewLease({ ...own, pool: "shop/other" }), "lease_fenced");
-    expect(await workloadOf(store), "what is refused renews nothing").toEqual({ ...WRITER, renewals: 2 });
+    await expect(renew(store, { ...own, bootId: "boot-0" })).rejects.toMatchObject({ code: "lease_fenced", class: "terminal" });
+    await refused(renew(store, { ...own, instance: "i-9" }), "lease_fenced");
+    await refused(renew(store, { ...own, pool: "shop/other" }), "lease_fenced");
+    expect(await workloadOf(store), "what is refused renews nothing").toEqual({ ...WRITER, renewals: 2, ttlMs: TTL_MS });
   });
 
   it("the epoch of the next writer is no tombstone to who believes to have it: another copy of the store gave it (I1)", async (store) => {
@@ -204,14 +220,14 @@ export function storeWorkloadsContract(it: StoreTest): void {
     const lost = { pool: POOL, bootId: "boot-1", epoch: epoch(0, 2) };
     // As of the backup the place has no writer, and 0.2 is free. In the lost time i-2, or one that the backup does not know, was given it.
     await store.commit(owner, [fence("i-1"), pass(null, epoch(0, 1))], NOON);
-    for (const instance of ["i-2", "i-9"]) await refused(store.renewLease({ ...lost, instance }), "store_rewound");
+    for (const instance of ["i-2", "i-9"]) await refused(renew(store, { ...lost, instance }), "store_rewound");
 
     // Given a second time before anybody came with it: two have it now, and that is said.
     await store.commit(owner, [...serving("i-3"), pass("i-3", epoch(0, 1))], NOON);
-    for (const instance of ["i-2", "i-9"]) await refused(store.renewLease({ ...lost, instance }), "store_rewound");
-    expect(await store.renewLease({ ...lost, instance: "i-3" })).toMatchObject({ writerEpoch: "0.2", renewals: 1 });
+    for (const instance of ["i-2", "i-9"]) await refused(renew(store, { ...lost, instance }), "store_rewound");
+    expect(await renew(store, { ...lost, instance: "i-3" })).toMatchObject({ writerEpoch: "0.2", renewals: 1 });
     // Who was given less, and lost it, is fenced as ever.
-    await refused(store.renewLease({ ...lost, instance: "i-2", epoch: epoch(0, 1) }), "lease_fenced");
+    await refused(renew(store, { ...lost, instance: "i-2", epoch: epoch(0, 1) }), "lease_fenced");
   });
 
   it("one that the store does not know says at which place it was given its epoch: what was given at others means nothing (I1)", async (store) => {
@@ -227,22 +243,33 @@ export function storeWorkloadsContract(it: StoreTest): void {
       await store.commit(owner, [...serving(`i-${after}`), fenceHolder(after), pass(`i-${after}`, after)], NOON);
     const unknown = { pool: POOL, instance: "i-9", bootId: "boot-9", epoch: epoch(0, 2) };
 
-    await refused(store.renewLease({ ...unknown, ordinal: 7 }), "store_rewound");
-    await refused(store.renewLease({ ...unknown, ordinal: 8 }), "store_rewound");
+    await refused(renew(store, { ...unknown, ordinal: 7 }), "store_rewound");
+    await refused(renew(store, { ...unknown, ordinal: 8 }), "store_rewound");
     // Of a pool that was deleted and made again: its rows are gone, what it was given is not.
-    await refused(store.renewLease({ ...unknown, ordinal: 0 }), "lease_fenced");
-    await refused(store.renewLease(unknown), "lease_fenced");
+    await refused(renew(store, { ...unknown, ordinal: 0 }), "lease_fenced");
+    await refused(renew(store, unknown), "lease_fenced");
     // An instance is elsewhere in the backup than it was when it was given its epoch: a standby that was taken since.
-    await refused(store.renewLease({ ...unknown, instance: "i-2", ordinal: 7 }), "store_rewound");
+    await refused(renew(store, { ...unknown, instance: "i-2", ordinal: 7 }), "store_rewound");
+  });
+
+  it("for how long a renewal lasts is kept as the holder was told it; the next writer was told nothing yet", async (store) => {
+    const owner = await withWriter(store);
+    const own = { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) };
+    for (const told of [60_000, 2_000]) {
+      expect(await store.renewLease(own, told)).toMatchObject({ ttlMs: told });
+      expect(await workloadOf(store)).toMatchObject({ ttlMs: told });
+    }
+    await store.commit(owner, [fence("i-1"), pass("i-2", epoch(0, 1))], NOON);
+    expect(await workloadOf(store)).toMatchObject({ holder: { instance: "i-2" }, renewals: 0, ttlMs: 0 });
   });
 
   it("a fenced process renews nothing any more, whatever it believes, also while another holds the lease", async (store) => {
     const owner = await withWriter(store);
     await store.commit(owner, [fence("i-1"), pass(null, epoch(0, 1))], NOON);
     for (const believed of [null, epoch(0, 1), epoch(0, 2)])
-      await refused(store.renewLease({ pool: POOL, instance: "i-1", bootId: "boot-1", epoch: believed }), "lease_fenced");
+      await refused(renew(store, { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: believed }), "lease_fenced");
     await store.commit(owner, [pass("i-2", epoch(0, 1))], NOON);
-    await refused(store.renewLease({ pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) }), "lease_fenced");
+    await refused(renew(store, { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) }), "lease_fenced");
     expect(await workloadOf(store)).toMatchObject({ holder: { instance: "i-2" }, renewals: 0 });
   });
 
@@ -253,7 +280,7 @@ export function storeWorkloadsContract(it: StoreTest): void {
     await store.collect(NOON + 400 * 86_400_000);
     await store.release(owner);
     expect(await store.readPool(POOL)).toBeUndefined();
-    await refused(store.renewLease({ pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) }), "lease_fenced");
+    await refused(renew(store, { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: epoch(0, 1) }), "lease_fenced");
 
     const again = await claimed(store);
     expect((await store.readPool(POOL))?.workloads).toEqual([{ ...WRITER, holder: null, minAcceptedEpoch: "0.2" }]);

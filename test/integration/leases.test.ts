@@ -115,11 +115,11 @@ test("a process that takes the place of the holder's gets the next epoch; the fo
   expect((await workloadsOf(harness))[0]).toMatchObject({ writerEpoch: "0.2", minAcceptedEpoch: "0.2", holder: { instance: id } });
   const [fence] = commits.slice(before).filter((line) => line.includes("lease to"));
   expect(fence, "in the commit that says that its process is another").toBe(`${id} serving→preparing + lease to nobody`);
-  for (const epoch of [null, "0.1" as Epoch, "0.2" as Epoch])
-    expect(await renew(harness, { ...former.access, bootId: former.bootId, epoch }, former.access.token)).toMatchObject({
-      status: 410,
-      body: { error: { code: "lease_fenced" } },
-    });
+  const renewUnder = (epoch: Epoch | null) => renew(harness, { ...former.access, bootId: former.bootId, epoch }, former.access.token);
+  for (const epoch of [null, "0.1" as Epoch])
+    expect(await renewUnder(epoch)).toMatchObject({ status: 410, body: { error: { code: "lease_fenced" } } });
+  // Never given to it: with a proof that would mean that the store was rewound.
+  expect(await renewUnder("0.2" as Epoch)).toMatchObject({ status: 503, body: { error: { code: "lease_epoch_unproven" } } });
 });
 
 test("at a voluntary replacement the lease passes at the seal, not before: until then the predecessor writes", async () => {
@@ -274,7 +274,7 @@ test("only the process that a token was issued to renews with it; no token is in
 
   expect(await renew(harness, own, writer.access.token)).toEqual({
     status: 200,
-    body: { pool: "default/orders", ordinal: one?.ordinal, writerEpoch: "0.1", ttlMs: TTL_MS },
+    body: { pool: "default/orders", ordinal: one?.ordinal, writerEpoch: "0.1", ttlMs: TTL_MS, proof: expect.any(String) },
   });
   for (const [body, token] of [
     [own, stranger.access.token],

@@ -1,6 +1,7 @@
 import { initial } from "./0001-initial.ts";
 import { workloads } from "./0002-workloads.ts";
+import { leaseTtl } from "./0003-lease-ttl.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their numbers. */
-export const MIGRATIONS: readonly Migration[] = [initial, workloads];
+export const MIGRATIONS: readonly Migration[] = [initial, workloads, leaseTtl];
