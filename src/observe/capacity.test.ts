@@ -188,4 +188,17 @@ describe("what is seen of capacity (S2)", () => {
     const { quotas, readyInMs } = monitor.view();
     expect([quotas.map(({ nodePool, limit, machines }) => [nodePool, limit, machines]), readyInMs]).toEqual([[["spot", 20, 1]], 8_000]);
   });
+
+  test("how long it takes is not told by one that waited as a standby for hours, nor by a clock that was set back (D14)", () => {
+    const readyAfter = (...phaseSince: readonly number[]): number => {
+      const { monitor } = aMonitor();
+      const replaced = { createdAt: T0, replaces: "a", purpose: "replace" as const };
+      const all = phaseSince.map((since, index) => instance("admitted", { id: `i-${index}`, record: { ...replaced, phaseSince: since } }));
+      monitor.note(poolOf({}, all));
+      return monitor.view().readyInMs;
+    };
+    expect(readyAfter(T0 + 5 * 3_600_000, T0 - 3_600_000)).toBe(readyAfter());
+    expect(readyAfter(T0 + 5 * 3_600_000, T0 + 9_000, T0 - 3_600_000)).toBe(9_000);
+  });
+  const back = instance("admitted", { id: "b", record: { createdAt: T0, phaseSince: T0 - 3_600_000 } });
 });

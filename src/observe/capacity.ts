@@ -30,6 +30,8 @@ const REFRESH_MS = 5_000;
 const PLACEMENT_FOR_MS = 1_000;
 /** Until one was measured: a cloud's node start and a process that boots. */
 const FIRST_READY_MS = 60_000;
+/** Each may take `disruption.candidates.readyWithin`: made and placed, prepared, validated. */
+const PHASES_TO_READY = 3;
 /** The weight of the newest measurement. */
 const LEARNING = 0.3;
 
@@ -71,12 +73,15 @@ export class CapacityMonitor {
   }
 
   /** What a pass over a pool saw. */
-  note({ instances }: PoolSnapshot): void {
+  note({ instances, spec }: PoolSnapshot): void {
     for (const { record, evidence } of instances) {
       for (const { reason, nodeUid, firstSeen } of evidence) if (nodeUid !== null && TAKEN.has(reason)) this.#lose(nodeUid, firstSeen);
       if (record.phase === "failed" && record.failure === "not_ready_in_time") this.#failedCandidate(record);
       const isFirstReady = record.phase === "admitted" || (record.phase === "standby" && record.purpose === "standby");
-      if (isFirstReady && record.incarnation.number === 1) this.#measure(record.id, record.phaseSince - record.createdAt);
+      const tookMs = record.phaseSince - record.createdAt;
+      // One that waited as a standby before this controller began, or whose clock was set, tells nothing: made, prepared and validated, no candidate takes longer.
+      const isMeasure = tookMs >= 0 && tookMs <= PHASES_TO_READY * spec.disruption.candidates.readyWithin;
+      if (isFirstReady && isMeasure && record.incarnation.number === 1) this.#measure(record.id, tookMs);
     }
   }
 

@@ -175,6 +175,9 @@ describe("taking one", () => {
     const both = poolOf(spec(1, { desired: 2 }), [drifted("a"), noticed({ id: "b", record: { ordinal: 1 } }), standby("s1")]);
     const plan = planPool(both, NOON);
     expect(brief(plan)).toEqual(["take s1 #1 for b", "add replace #0 for a"]);
+    const lost = instance("sealed", { id: "b", on: [], evidence: ["node_lost"], record: { ordinal: 1, drainLoss: "forced" } });
+    const open = poolOf(spec(1, { desired: 2 }), [drifted("a"), lost, standby("s1")], { openSteps: [openStepOf("delete_instance", "b")] });
+    expect(brief(planPool(open, NOON))).toContain("take s1 #1 for b");
   });
 
   test("one that is not well is passed over for the next, and without one the replacement is made anew with its reason (S4)", () => {

@@ -82,12 +82,21 @@ export function isWarm(pool: PoolSnapshot, instance: InstanceSnapshot): boolean 
   });
 }
 
-/** How many others must be replaced because their capacity goes at a known time, or went: they come before a voluntary replacement. */
+/**
+ * How many others must be replaced because their capacity goes at a known time, or went: they come before a voluntary replacement. Of those that are on their
+ * way out already it is their place that nobody holds yet.
+ */
 function graverNeeds(pool: PoolSnapshot): number {
-  return pool.instances.filter((instance) => {
+  const grave = pool.instances.filter((instance) => {
     const loss = lossOf(instance);
-    return (loss === "deadline" || loss === "forced") && isRoutedNow(instance) && !replacementOf(pool, instance);
-  }).length;
+    return (loss === "deadline" || loss === "forced") && !isStandby(instance);
+  });
+  const held = new Set(pool.instances.filter((each) => isHeld(each) && !isStandby(each)).map(({ record }) => record.ordinal));
+  const left = grave.filter((each) => !isHeld(each) && each.record.failure === null && !held.has(each.record.ordinal));
+  return (
+    grave.filter((instance) => isRoutedNow(instance) && !replacementOf(pool, instance)).length +
+    new Set(left.map(({ record }) => record.ordinal)).size
+  );
 }
 
 export function planStandby(pool: PoolSnapshot, budget: Budget, now: Instant, draft: Draft): void {

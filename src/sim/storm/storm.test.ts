@@ -200,7 +200,7 @@ describe("what a storm is told by", () => {
   });
 
   test("who was told to be unsavable stays that when its machine is gone and a late place is found", async () => {
-    const fleet = aFleet({ supplies: [onDemand(10)], lead: "20s" });
+    const fleet = aFleet({ supplies: [onDemand(10)], lead: "20s", lands: 0.4, burst: 1 });
     const { figures, log } = await runStorm(fleet, 1, "relevo");
     expect(log.filter((line) => line.includes("cannot be saved in time")).length).toBeGreaterThanOrEqual(10);
     expect(figures).toMatchObject({ evacuated: 0, within90s: 10, unsavable: 10 });
