@@ -200,5 +200,4 @@ describe("what is seen of capacity (S2)", () => {
     expect(readyAfter(T0 + 5 * 3_600_000, T0 - 3_600_000)).toBe(readyAfter());
     expect(readyAfter(T0 + 5 * 3_600_000, T0 + 9_000, T0 - 3_600_000)).toBe(9_000);
   });
-  const back = instance("admitted", { id: "b", record: { createdAt: T0, phaseSince: T0 - 3_600_000 } });
 });
