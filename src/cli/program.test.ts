@@ -8,6 +8,7 @@ import { runCli } from "./testing/run-cli.ts";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { KINDS } from "./kinds.ts";
 import { shellWord } from "./output.ts";
 import { assertRunFileCanBeWritten, readRunFile, removeRunFile } from "./run-file.ts";
 
@@ -265,7 +266,17 @@ test("a command that runs a process gets its options in ms and ports as numbers,
   ]);
   expect([wrong.code, wrong.err]).toEqual([
     2,
-    "error: option '--port <port>' argument 'x' is invalid. Allowed: a port from 0 to 65535.\n(relevo --help shows what there is)\n",
+    "error: option '--port <port>' argument 'x' is invalid. Allowed: a port from 0 to 65535.\n(relevo gateway --help shows what there is)\n",
+  ]);
+});
+
+test("a mistake in a command line points to the help of its command", async () => {
+  const ofGet = await runCli(["get"]);
+  const ofNested = await runCli(["store", "recover"]);
+
+  expect([ofGet.err, ofNested.err]).toEqual([
+    "error: missing required argument 'kind'\n(relevo get --help shows what there is)\n",
+    "error: required option '--reason <why>' not specified\n(relevo store recover --help shows what there is)\n",
   ]);
 });
 
@@ -309,10 +320,12 @@ test("what would be silently passed over is a usage error", async () => {
   ]);
 });
 
-test("a command's help names what is common to all", async () => {
+test("a command's help names what is common to all, and that of get all that there is to get", async () => {
   const { out } = await runCli(["get", "--help"]);
 
   expect(out).toContain("Global Options:");
+  const described = out.replace(/\s+/g, " ");
+  for (const { plural } of KINDS) expect(described).toMatch(new RegExp(`show [a-z, ]*\\b${plural}\\b[a-z, ]* or capacity`));
   expect(out).toMatch(/-o, --output <form> +how things are printed/);
 });
 

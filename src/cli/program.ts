@@ -52,9 +52,19 @@ function buildProgram(context: CliContext, processes: ProcessCommands, ended: En
   // Global options may stand behind the command, where people write them.
   for (const command of program.commands) {
     inherit(command, program);
-    for (const nested of command.commands) inherit(nested, program);
+    pointToHelp(command);
+    for (const nested of command.commands) {
+      inherit(nested, program);
+      pointToHelp(nested, command);
+    }
   }
   return program;
+}
+
+/** A mistake in the command line points to the help of the command that it is of. */
+function pointToHelp(command: Command, parent?: Command): void {
+  const name = parent === undefined ? command.name() : `${parent.name()} ${command.name()}`;
+  command.showHelpAfterError(`(relevo ${name} --help shows what there is)`);
 }
 
 function inherit(command: Command, program: Command): void {
@@ -95,9 +105,9 @@ function addPools(program: Command, context: CliContext, ended: Ended): void {
 
   program
     .command("get")
-    .description("show pools, instances, evidence, steps, notices, cordons, nodes, gateways or capacity")
+    .description("show pools, instances, evidence, workloads, steps, notices, cordons, nodes, gateways or capacity")
     .argument("<kind>", "one of these; in the singular too")
-    .argument("[name]")
+    .argument("[name]", "only this one")
     .option("--pool <pool>", "only of this pool")
     .option("--limit <n>", "at most so many", count)
     .option("--all", "deleted instances too")

@@ -18,6 +18,8 @@ export function readScenario(file: string, text: string): ScenarioFile {
   if (document.errors.length > 0) throw new FilesError(yamlProblems(file, document), UNUSED);
   const raw = rawOf(document, whole);
   if (raw === null || raw === undefined) throw whole("the file holds no scenario", "nothing", "name, and pools or fleet");
+  if (typeof raw === "object" && "kind" in raw && raw.kind === "Pool")
+    throw whole("this is a Pool, not a scenario", "kind: Pool", "name, and pools with it as an entry, or fleet");
   const parsed = parseScenario(raw);
   if ("scenario" in parsed) return parsed.scenario;
   throw new FilesError(

@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { aPool, FakeControlPlane } from "../server/testing/fake-control-plane.ts";
+import { readScenario } from "./scenario-file.ts";
 import { runCli } from "./testing/run-cli.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -72,7 +74,7 @@ test("as a table: approaches, classes, the time line", async () => {
 
 test("a pool as `relevo get pools -o yaml` prints it: what became of it, its losses by class, and its time line", async () => {
   const { code, out, err } = await runCli(["simulate", "-f", "-", "--seeds", "3", "-o", "json"], { stdin: scenario("my-pools") });
-  expect(err).toContain("what is printed of a pool has no blueprint");
+  expect(err).toContain("what is printed of a pool has neither blueprint nor limits (default/orders)");
   const document = JSON.parse(out) as { readonly timeline: { readonly lines: readonly { readonly sentence: string }[] } };
   expect(document).toMatchObject({
     scenario: "my-pools",
@@ -86,6 +88,33 @@ test("a pool as `relevo get pools -o yaml` prints it: what became of it, its los
   expect(document.timeline.lines[0]?.sentence).toMatch(/^orders-\w+ is made$/);
   expect(code).toBe(0);
 }, 60_000);
+
+test("what `relevo get pools -o yaml` prints is a scenario as it is, and as a table it says what became of each request", async () => {
+  const { document } = aPool();
+  const pool = aPool({ document: { ...document, spec: { ...document.spec, priority: "batch", standby: { count: 1 } } } });
+  const printed = await runCli(["get", "pools", "-o", "yaml"], { fake: new FakeControlPlane({ pools: [pool] }) });
+
+  const read = readScenario("stdin", printed.out);
+  const { code, out } = await runCli(["simulate", "-f", "-"], { stdin: printed.out });
+
+  expect(read).toMatchObject({ form: "pools", name: "scenario", scenario: { pools: [{ key: "default/orders" }] } });
+  const [taken] = read.form === "pools" ? read.scenario.pools : [];
+  expect(taken?.document["spec"]).toMatchObject({ priority: "batch", standby: { count: 1 } });
+  expect(out).toMatch(/^scenario, seeds 1\.\.1, simulated\n\n1 of 1 seeds came through\nfrom the end of the faults /);
+  const [, sent, completed, rejected, cut, open] = /default\/orders +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) /.exec(out) ?? [];
+  expect(Number(sent)).toBe(Number(completed) + Number(rejected) + Number(cut) + Number(open));
+  expect(code).toBe(0);
+}, 60_000);
+
+test("a Pool, and a value of a wrong type, are told in words of the file", async () => {
+  const pool = await runCli(["simulate", "-f", "p.yaml"], { files: { "p.yaml": "apiVersion: relevo.dev/v1alpha1\nkind: Pool\n" } });
+  expect(pool.err).toContain(
+    'p.yaml:1:1: this is a Pool, not a scenario; found: "kind: Pool"; allowed: name, and pools with it as an entry, or fleet',
+  );
+  const typed = await runCli(["simulate", "-f", "s.yaml"], { files: { "s.yaml": SMALL.replace("name: small", "name: 7") } });
+  expect(typed.err).toContain("s.yaml:1:7: name is not valid; found: 7; allowed: text\n");
+  expect([pool.code, typed.code]).toEqual([2, 2]);
+});
 
 test("each mistake in the file is told with its line, the field, what was found and what is allowed", async () => {
   const wrong = SMALL.replace("priority: critical", "priority: critcal")

@@ -62,7 +62,7 @@ function problemsOfIssue(shape: Shape, issue: z.core.$ZodIssue, input: unknown):
   const about = { path, field, found: showable(found), atKey: false };
   const place = shapeAt(shape, path);
   if (issue.code === "custom") return [{ ...about, sentence: `${field}: ${issue.message}`, allowed: undefined, todo: undefined }];
-  const allowed = allowedBy(place) ?? issue.message;
+  const allowed = allowedBy(place) ?? saidBy(issue, place);
   if (found === undefined) return [{ ...about, sentence: `${field} is missing`, allowed, todo: `add ${field}` }];
   const near = typeof found === "string" && place?.enum ? nearest(found, place.enum.map(String)) : undefined;
   return [{ ...about, sentence: `${field} is not valid`, allowed, todo: near === undefined ? undefined : `did you mean ${near}?` }];
@@ -136,6 +136,12 @@ function allowedBy(shape: Shape | undefined): string | undefined {
     default:
       return undefined;
   }
+}
+
+/** The message that the schema was given; zod's own ("Invalid input: …") speaks of types of the program. */
+function saidBy({ message }: z.core.$ZodIssue, place: Shape | undefined): string | undefined {
+  if (!message.startsWith("Invalid input")) return message;
+  return place?.type === "string" ? "text" : undefined;
 }
 
 function range(low: number | undefined, high: number | undefined): string {

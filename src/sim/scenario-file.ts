@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { parseDuration } from "../kernel/units.ts";
 import type { KubeObjectDraft } from "../kube/api.ts";
+import { PRIORITIES } from "../model/membership.ts";
 import { DISRUPTION_MODES, poolSchema } from "../model/pool.ts";
 import { formatPath, nearest, type Problem, problemsOf } from "../model/problems.ts";
 import { drawFault, type Fault, FAULT_KINDS, type FaultKind, type PlannedFault } from "./faults.ts";
@@ -15,12 +16,16 @@ import { duration, type Fleet, fleetSchema } from "./storm/fleet.ts";
 const faultKind = z.enum(FAULT_KINDS as readonly [FaultKind, ...FaultKind[]]);
 const label = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 63 characters");
 
+const poolList = z.array(z.looseObject({})).min(1).max(50);
+
 export const scenarioFileSchema = z
   .strictObject({
-    name: label,
+    name: label.default("scenario"),
     about: z.string().max(10_000).optional(),
     /** Pool documents, or what `relevo get pools -o yaml` prints of them. */
-    pools: z.array(z.looseObject({})).min(1).max(50).optional(),
+    pools: poolList.optional(),
+    /** The same under the name that `relevo get pools -o yaml` gives it, so that what it prints is a scenario as it is. */
+    items: poolList.optional(),
     /** Instead of what the pools say themselves. */
     mode: z.enum(DISRUPTION_MODES).optional(),
     nodes: z
@@ -49,13 +54,9 @@ export const scenarioFileSchema = z
     fleet: fleetSchema.optional(),
   })
   .superRefine((file, context) => {
-    if ((file.pools === undefined) === (file.fleet === undefined))
-      context.addIssue({
-        code: "custom",
-        path: [],
-        message: "holds either pools or a fleet",
-        input: file.pools === undefined ? "neither" : "both",
-      });
+    const forms = (["pools", "items", "fleet"] as const).filter((form) => file[form] !== undefined);
+    if (forms.length !== 1)
+      context.addIssue({ code: "custom", path: [], message: "holds either pools or a fleet", input: forms.join(", ") || "neither" });
     if (file.faults !== undefined && file.timeline !== undefined)
       context.addIssue({ code: "custom", path: ["timeline"], message: "faults are drawn, or told by a timeline, not both", input: "both" });
     if (file.fleet === undefined) return;
@@ -90,9 +91,10 @@ export function parseScenario(raw: unknown): ParsedScenario {
   const file = parsed.data;
   if (file.fleet !== undefined) return { scenario: { form: "fleet", name: file.name, fleet: file.fleet } };
   const problems: Problem[] = [];
-  const assumed: string[] = [];
-  const documents = (file.pools ?? []).flatMap((pool, index) => {
-    const document = documentOf(pool, ["pools", index], problems, assumed);
+  const printedOnes: string[] = [];
+  const list = file.pools === undefined ? "items" : "pools";
+  const documents = (file[list] ?? []).flatMap((pool, index) => {
+    const document = documentOf(pool, [list, index], problems, printedOnes);
     return document === undefined ? [] : [withMode(modelled(document), file.mode)];
   });
   const seen = new Set<string>();
@@ -101,7 +103,7 @@ export function parseScenario(raw: unknown): ParsedScenario {
       ? []
       : documents.map((document) => ({ ...scenarioPool(document), mode: poolSchema.parse(document).spec.disruption.mode }));
   for (const [index, { key }] of pools.entries()) {
-    if (seen.has(key)) problems.push(problem(["pools", index], "is the same pool as one before", key, undefined));
+    if (seen.has(key)) problems.push(problem([list, index], "is the same pool as one before", key, undefined));
     seen.add(key);
   }
   const faults = (file.timeline ?? []).map((entry, index) => overridesOf(entry, ["timeline", index], problems));
@@ -125,7 +127,12 @@ export function parseScenario(raw: unknown): ParsedScenario {
       convergeWithinMs: file.convergeWithin ?? DEFAULTS.convergeWithinMs,
       kinds: file.faults?.kinds,
       timeline: file.timeline === undefined ? undefined : (seed) => faults.map((make, index) => make(seed, index)),
-      assumed,
+      assumed:
+        printedOnes.length === 0
+          ? []
+          : [
+              `what is printed of a pool has neither blueprint nor limits (${printedOnes.join(", ")}): one modelled process on a node is taken, surge 1, draining 2, no lease`,
+            ],
     },
   };
 }
@@ -140,20 +147,25 @@ const printedPool = z.looseObject({
   desired: z.int().min(0),
   floor: z.int().min(0),
   max: z.int().min(0),
+  priority: z.enum(PRIORITIES).optional(),
+  standby: z.looseObject({ wanted: z.int().min(0) }).optional(),
   route: z.string().optional(),
   provisioners: z.array(z.string()).optional(),
 });
 
-function documentOf(pool: object, path: readonly (string | number)[], problems: Problem[], assumed: string[]): KubeObjectDraft | undefined {
+function documentOf(
+  pool: object,
+  path: readonly (string | number)[],
+  problems: Problem[],
+  printedOnes: string[],
+): KubeObjectDraft | undefined {
   if ("pool" in pool && !("spec" in pool)) {
     const printed = printedPool.safeParse(pool);
     if (!printed.success) {
       problems.push(...problemsOf(printedPool, printed.error, pool).map((each) => under(path, each)));
       return undefined;
     }
-    assumed.push(
-      `${printed.data.namespace}/${printed.data.name}: what is printed of a pool has no blueprint: one modelled process on a node is taken`,
-    );
+    printedOnes.push(`${printed.data.namespace}/${printed.data.name}`);
     return checked(fromPrinted(printed.data), path, problems);
   }
   return checked(pool, path, problems);
@@ -166,8 +178,17 @@ function checked(pool: object, path: readonly (string | number)[], problems: Pro
   return undefined;
 }
 
-function fromPrinted({ name, namespace, mode, desired, floor, max, route, provisioners }: z.output<typeof printedPool>): KubeObjectDraft {
-  const made = poolDocument({ name, desired, surge: 1, draining: 2, startsOff: mode !== "Act" });
+function fromPrinted(printed: z.output<typeof printedPool>): KubeObjectDraft {
+  const { name, namespace, mode, desired, floor, max, priority, standby, route, provisioners } = printed;
+  const made = poolDocument({
+    name,
+    desired,
+    surge: 1,
+    draining: 2,
+    startsOff: mode !== "Act",
+    priority: priority ?? "standard",
+    standby: standby?.wanted ?? 0,
+  });
   const spec = made["spec"] as { readonly traffic: object; readonly disruption: object };
   return {
     ...made,

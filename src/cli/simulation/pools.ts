@@ -31,12 +31,13 @@ export async function simulatePools(
   for (let seed = seeds.from; seed <= seeds.to && !context.signal.aborted; seed++) {
     progress.tell(() => `${scenario.name}: seed ${seed} of ${seeds.from}..${seeds.to}`);
     const story = new PoolStory();
-    const result = await runOne(scenario, seed, story);
+    // Of a thousand seeds the logs would fill the memory.
+    const result = { ...(await runOne(scenario, seed, story)), log: [] };
     results.push(result);
     if (told === undefined || (isWrong(result) && !isWrong(told.result))) told = { result, story: story.lines };
   }
   const document = summaryOf(scenario, seeds, results, told);
-  context.out(renderDocument(document, output) ?? tableOf(document));
+  context.out(renderDocument(document, output) ?? tableOf(document, results.length));
   const isWhole = results.length === seeds.to - seeds.from + 1;
   return isWhole && !results.some(isWrong) ? EXIT.done : EXIT.failed;
 }
@@ -109,11 +110,13 @@ function poolsOf(results: readonly SeedResult[]): Summary["pools"] {
   });
 }
 
-function tableOf({ scenario, seeds, converged, failed, convergedMs, violations, pools, faults, timeline }: Summary): string {
+function tableOf(summary: Summary, runs: number): string {
+  const { scenario, seeds, failed, convergedMs, violations, pools, faults, timeline } = summary;
   const seconds = (ms: number | null): string => (ms === null ? "-" : `${(ms / 1_000).toFixed(1)} s`);
   const parts = [
     `${scenario}, seeds ${seeds}, simulated\n\n`,
-    `${converged} came through, after ${seconds(convergedMs.median)} in the middle and ${seconds(convergedMs.max)} at most; ${failed.length} did not\n`,
+    `${runs - failed.length} of ${runs} seeds came through${failed.length === 0 ? "" : `, not ${failed.join(", ")}`}\n`,
+    `from the end of the faults until all was as it should be: ${seconds(convergedMs.median)} in the middle, ${seconds(convergedMs.max)} at most\n`,
     ...violations.map(({ seed, id, atMs, sentence }) => `seed ${seed}: ${id} at ${seconds(atMs)}: ${sentence}\n`),
     "\n",
     renderTable(
@@ -124,6 +127,10 @@ function tableOf({ scenario, seeds, converged, failed, convergedMs, violations, 
         { head: "COMPLETED", cell: ({ requests }) => String(requests.completed) },
         { head: "REJECTED", cell: ({ requests }) => String(requests.rejected) },
         { head: "CUT", cell: ({ requests }) => String(requests.cut) },
+        {
+          head: "OPEN",
+          cell: ({ requests: { sent, completed, rejected, cut } }) => String(sent - completed - rejected - cut),
+        },
         ...LOSSES.map((loss) => ({
           head: loss.toUpperCase(),
           cell: ({ losses }: Summary["pools"][number]) => `${losses[loss]?.instances ?? 0} (${losses[loss]?.obligations ?? 0})`,
@@ -131,7 +138,7 @@ function tableOf({ scenario, seeds, converged, failed, convergedMs, violations, 
       ],
       { now: 0 },
     ),
-    "\nvoluntary, deadline, forced: instances that went, and in parentheses the obligations that were lost with them\n\n",
+    "\nopen: under way when the run ended\nvoluntary, deadline, forced: instances that went, and in parentheses the obligations that were lost with them\n\n",
     `faults: ${
       Object.entries(faults)
         .map(([kind, count]) => `${kind} ${count}`)

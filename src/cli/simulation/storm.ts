@@ -132,6 +132,8 @@ function singleTable(name: string, { seed, relevo, baselines }: SeedRun): string
       ],
       { now: 0 },
     ),
+    "\nof bound: evacuated, as a share of what any schedule could have; added: what a request took longer than without the storm\n",
+    "noticed, serving, away: announced so far; serving at their new places; gone and serving nowhere\n",
     `\n${relevo.breaches} served beyond their latency limit; ${relevo.staleResults} results of machines that were given up were rejected as stale\n`,
   ].join("");
 }
