@@ -52,3 +52,13 @@ test("a process that ends before it is ready is told with its last words", async
     found: `exit code 2: ${absent} cannot be read (file_unreadable); found: ENOENT`,
   });
 }, 30_000);
+
+test("of an error that nobody caught its sentence is told, not the version that Node prints below the stack", async () => {
+  const broken = join(dir, "broken.mjs");
+  writeFileSync(broken, 'throw new TypeError("the door is closed");');
+
+  await expect(supervisor.start({ name: "gateway", args: () => ["gateway"], nodeFlags: ["--import", broken] })).rejects.toMatchObject({
+    code: "process_did_not_start",
+    found: "exit code 1: TypeError: the door is closed",
+  });
+}, 30_000);

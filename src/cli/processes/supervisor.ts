@@ -185,13 +185,18 @@ function sendArguments(child: ChildProcess, args: Promise<readonly string[]>, fa
   );
 }
 
-const LAST_WORDS_BYTES = 2_000;
+const LAST_WORDS_BYTES = 8_000;
+
+/** `Error: …`, `TypeError [CODE]: …` at the beginning of a line: of what nobody caught, with its stack and Node's version below it. */
+const UNCAUGHT = /^(?:\w*Error)(?: \[\w+\])?: /;
 
 /** What a process said last: mostly why it ended. */
 function lastWords(logFile: string): string {
   try {
     const lines = readFileSync(logFile).subarray(-LAST_WORDS_BYTES).toString("utf8").trim().split("\n");
-    return (lines.at(-1) ?? "").replace(/^relevo: /, "");
+    const last = lines.at(-1) ?? "";
+    const uncaught = last.startsWith("Node.js v") ? lines.findLast((line) => UNCAUGHT.test(line)) : undefined;
+    return (uncaught ?? last).replace(/^relevo: /, "");
   } catch {
     return ""; // the error that this is for must not be lost to it
   }

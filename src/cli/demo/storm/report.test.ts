@@ -28,6 +28,8 @@ const fate = (priority: Fate["priority"], afterMs: number | null, more: Partial<
   seal: "confirmed",
   ...more,
 });
+const five = (priority: Fate["priority"], afterMs: number): readonly Fate[] =>
+  Array.from({ length: 5 }, (_, n) => fate(priority, afterMs, { instance: `${priority}-${n}`, ordinal: n }));
 const facts = (more: Partial<StormFacts> = {}): StormFacts => ({
   scale: scaleOf(3),
   deadlineMs: 60_000,
@@ -55,7 +57,7 @@ test.each<[string, Partial<StormFacts>, string]>([
   ["obligations that Relevo counts as lost", { obligationsLost: 3 }, "Relevo counts 3 lost obligations of announced instances"],
   ["one that was not replaced", { fates: [fate("critical", 1, {}), fate("batch", null)] }, "batch: 1 of 1 were not replaced"],
   ["one whose process was lost", { fates: [fate("critical", 1, { seal: "forced" })] }, "critical: 1 were lost before their work was done"],
-  ["critical that came last", { fates: [fate("critical", 9_000), fate("batch", 1_000)] }, "critical did not come before batch"],
+  ["critical that came last", { fates: [...five("critical", 9_000), ...five("batch", 1_000)] }, "critical did not come before batch"],
   ["no standby", { fates: [fate("critical", 1, { byStandby: false })] }, "no standby was taken"],
   ["standby that stays empty", { standbyRefilled: false }, "the standby was not refilled"],
   ["a control that lost nothing", { control: counts() }, "the control lost nothing: this run proves nothing"],
@@ -63,4 +65,13 @@ test.each<[string, Partial<StormFacts>, string]>([
 ])("%s breaks its claim", (_, change, sentence) => {
   const report = stormReportOf(facts(change));
   expect([report.held, report.broken]).toEqual([false, [sentence]]);
+});
+
+test("of fewer than five of a class the order is not judged, and that is said", () => {
+  const few = stormReportOf(facts({ fates: [fate("critical", 9_000), ...five("batch", 1_000)] }));
+  const enough = stormReportOf(facts({ fates: [...five("critical", 500), ...five("standard", 800), ...five("batch", 1_000)] }));
+
+  expect([few.held, few.broken]).toEqual([true, []]);
+  const said = "the order is not judged where a class has fewer than 5";
+  expect([renderStorm(few).includes(said), renderStorm(enough).includes(said)]).toEqual([true, false]);
 });

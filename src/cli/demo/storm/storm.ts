@@ -138,11 +138,17 @@ async function playOneStorm(
   narrator.title(`${name}: ${scale.going} nodes are announced to go in ${deadlineMs / 1000} s, with ${evacuees.length} instances on them`);
   const watch = new FleetWatch(fleet, scale);
   let moved = "";
+  let isWaiting = false;
   while (clock.monotonic() < endsAt) {
     await watch.look();
-    const now = movedOf(fatesOf(evacuees, watch.seen, watch.servingSince));
+    const fates = fatesOf(evacuees, watch.seen, watch.servingSince);
+    const now = movedOf(fates);
     if (now !== moved) narrator.tell(now);
     moved = now;
+    if (!isWaiting && fates.every(({ servingAt }) => servingAt !== null)) {
+      isWaiting = true;
+      narrator.tell(`all have moved; the last node is taken in ${Math.ceil((endsAt - clock.monotonic()) / 1000)} s, and the load goes on`);
+    }
     narrator.counts(name, asSnapshot(countsBetween(before, load.counts())));
     await clock.sleep(POLL_MS, signal);
   }
