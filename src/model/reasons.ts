@@ -52,6 +52,8 @@ export const REASONS = {
   // why it does nothing, or not yet
   evacuation_wait:
     "its turn to be evacuated comes at {until}, to {supply}: more urgent ones are before it, and a site takes over only so many at a time",
+  evacuation_held_back:
+    "{supply} is held back for more important ones that may have to go too: it is its own at {until} if nothing else becomes free before",
   evacuation_unsavable: "it cannot be saved ({why}): what is missing is {missing}",
   nothing_to_do: "as many instances serve as are desired, and no evidence is against any of them",
   nothing_condemned: "no evidence is against any instance",
@@ -85,6 +87,8 @@ export const REASONS = {
   standby_unhealthy: "its health check fails ({code}): it is not taken, and is replaced when that lasts for {limit}",
   standby_none: "no standby is warm and well ({found} of {wanted}): its replacement is made anew",
   standby_reserved: "the standby that is there is kept for those whose capacity goes sooner",
+  standby_paced:
+    "{coming} of {have} standby are on their way, which is as many as come at once: those that are still missing of {wanted} follow them",
   standby_waits: "{candidates} that serve are on their way: they come first, then the standby is refilled",
   standby_room_used: "{occupied} standby occupy capacity, {wanted} may: the next is made when one of them is gone",
   waiting_for_health: "its health check has not passed yet",

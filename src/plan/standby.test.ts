@@ -51,6 +51,18 @@ describe("the number of standby", () => {
     expect(brief(plan)).toEqual(["add standby #-1", "add standby #-1"]);
   });
 
+  test("comes step by step when it is large: what there may be no place for is not made thousandfold (I15)", () => {
+    const first = planPool(poolOf(spec(10_000), [serving()]), NOON);
+    expect([brief(first).length, holds(first)]).toEqual([100, ["orders-a: serving", "pool: standby_paced"]]);
+    const coming = Array.from({ length: 99 }, (_, index) => standby(`s${index}`, {}, "preparing"));
+    const warm = Array.from({ length: 40 }, (_, index) => standby(`w${index}`));
+    const next = planPool(poolOf(spec(10_000), [serving(), ...coming, ...warm]), NOON);
+    expect([brief(next).filter((text) => text.startsWith("add")), holds(next)]).toEqual([
+      ["add standby #-1"],
+      expect.arrayContaining(["pool: standby_paced"]),
+    ]);
+  });
+
   test("waits while one that shall serve has no place yet", () => {
     const plan = planPool(poolOf(spec(1), []), NOON);
     expect([brief(plan), holds(plan)]).toEqual([["add fill #0"], ["pool: standby_waits"]]);

@@ -30,6 +30,8 @@ import {
 
 /** Room that was made for somebody more important is taken within this, or there is none of it left. */
 const ROOM_TAKEN_WITHIN_MS = 30_000;
+/** So many are on their way at once: a large number comes step by step, and what there is no place for is not made thousandfold. */
+const REFILLED_AT_ONCE = 100;
 
 /**
  * Decides that a standby takes over from `predecessor`, if there is one that may; false when a new candidate must be made instead, with the reason told.
@@ -107,7 +109,11 @@ export function planStandby(pool: PoolSnapshot, budget: Budget, now: Instant, dr
   if (held.length > wanted) return giveUp(pool, held, wanted, draft);
   if (pool.makesRoom > 0) draft.hold("", reason("standby_makes_room", { have: held.length, wanted }));
   renew(pool, held, draft);
-  for (let have = held.length; have < wanted; have += 1) if (!refill(pool, have, budget, now, draft)) return;
+  let coming = held.filter(({ record }) => record.phase !== "standby").length;
+  for (let have = held.length; have < wanted; have += 1, coming += 1) {
+    if (coming >= REFILLED_AT_ONCE) return draft.hold("", reason("standby_paced", { coming, have, wanted }));
+    if (!refill(pool, have, budget, now, draft)) return;
+  }
 }
 
 /** A pool that is being drained away keeps none; one that makes room for others refills nothing meanwhile. */
