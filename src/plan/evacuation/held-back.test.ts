@@ -32,7 +32,7 @@ const demand = supply("demand", { kind: "on_demand", free: 1, readyInMs: 33_000 
 const told = (input: Partial<EvacuationInput>): readonly string[] =>
   planEvacuation({ now: NOON, evacuees: [], supplies: [], reservations: [], ...input }).grants.map((grant: Grant) => {
     if (grant.kind === "unsavable") return `${grant.evacuee} unsavable ${grant.why}`;
-    return `${grant.evacuee} ${grant.kind} ${grant.supply}${grant.kind === "wait" ? ` +${grant.startAt - NOON}` : ""}`;
+    return `${grant.evacuee} ${grant.kind === "wait" && grant.heldBack ? "held" : grant.kind} ${grant.supply}${grant.kind === "wait" ? ` +${grant.startAt - NOON}` : ""}`;
   });
 
 describe("standby that higher ones may need in a moment (S12, I13)", () => {
@@ -43,14 +43,14 @@ describe("standby that higher ones may need in a moment (S12, I13)", () => {
   test("is left to them: who can be in time elsewhere goes there, who has nothing else gets it at the last moment", () => {
     const exposed = [quotes()];
     // 120 s - 4 s of work - 1 s for the two starts - 2 s.
-    expect(told({ evacuees: [risk("a"), risk("b")], supplies: [own, demand], exposed })).toEqual(["a go demand", "b wait risk +113000"]);
+    expect(told({ evacuees: [risk("a"), risk("b")], supplies: [own, demand], exposed })).toEqual(["a go demand", "b held risk +113000"]);
     const late = risk("b", { deadline: NOON + 7_000 });
     expect(told({ evacuees: [late], supplies: [own], exposed })).toEqual(["b go risk"]);
   });
 
   test("is given back when they are no longer expected", () => {
-    expect(told({ evacuees: [risk("b")], supplies: [own], exposed: [quotes({ until: NOON + 60_000 })] })).toEqual(["b wait risk +60000"]);
-    expect(told({ evacuees: [risk("b", { deadline: null })], supplies: [own], exposed: [quotes()] })).toEqual(["b wait risk +300000"]);
+    expect(told({ evacuees: [risk("b")], supplies: [own], exposed: [quotes({ until: NOON + 60_000 })] })).toEqual(["b held risk +60000"]);
+    expect(told({ evacuees: [risk("b", { deadline: null })], supplies: [own], exposed: [quotes()] })).toEqual(["b held risk +300000"]);
   });
 
   test("is theirs when they come", () => {
@@ -65,7 +65,7 @@ describe("standby that higher ones may need in a moment (S12, I13)", () => {
     const theirs = supply("quotes", { pool: "default/quotes", free: 1 });
     expect(told({ evacuees: [risk("a"), risk("b")], supplies: [own, theirs], exposed: [quotes()] })).toEqual([
       "a go risk",
-      "b wait risk +113500",
+      "b held risk +113500",
     ]);
     const fast = [own, supply("fast", { kind: "on_demand", free: 9, readyInMs: 20_000 })];
     expect(told({ evacuees: [risk("a")], supplies: fast, exposed: [quotes()] })).toEqual(["a go risk"]);
@@ -82,7 +82,7 @@ describe("standby that higher ones may need in a moment (S12, I13)", () => {
   test("the lowest class gives first", () => {
     const reports = supply("reports", { pool: "default/reports", free: 2, preemptible: { priority: "batch", count: 2, readyInMs: 3_000 } });
     const evacuees = [risk("a"), evacuee("r", { pool: "default/reports", priority: "batch" })];
-    expect(told({ evacuees, supplies: [own, reports], exposed: [quotes()] })).toEqual(["a go risk", "r wait reports +117998"]);
+    expect(told({ evacuees, supplies: [own, reports], exposed: [quotes()] })).toEqual(["a go risk", "r held reports +117998"]);
   });
 
   test("who must take the room of a lower one takes that of the lowest first, and the highest makes room for nobody", () => {

@@ -22,6 +22,7 @@ export interface Turn {
   readonly mover: Mover;
   readonly option: Option;
   readonly startAt: Instant;
+  readonly isHeldBack?: true;
 }
 
 /** One for each id: its first notice and its earliest deadline; by class, then by when it must start at the latest, then by its notice and id. */

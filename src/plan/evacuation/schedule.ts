@@ -135,7 +135,7 @@ class ClassSchedule {
     const { option, startAt } = best;
     const { place } = option;
     if (startAt <= this.#now) place.lane.take(place.floor);
-    mover.turn = { mover, option, startAt };
+    mover.turn = { mover, option, startAt, isHeldBack: true };
     this.#book.take(option);
     place.held -= 1;
   }
@@ -243,7 +243,7 @@ class ClassSchedule {
       return { kind: "unsavable", evacuee, why: code, missing, late: turn ? placementOf(turn) : null, reservedUntil };
     }
     const placement = placementOf(turn);
-    if (reservedUntil === null) return { kind: "wait", evacuee, ...placement };
+    if (reservedUntil === null) return { kind: "wait", evacuee, ...placement, ...(turn.isHeldBack ? { heldBack: true } : {}) };
     const { startAt: _, ...where } = placement;
     return { kind: "go", evacuee, reservedUntil, ...where };
   }

@@ -64,6 +64,25 @@ describe("a replacement takes its turn", () => {
     expect(done(planPool(pool, NOON + 4_000))).toEqual(["add for a", "add for b"]);
   });
 
+  test("one for whom standby is held back hears for whom and until when, and takes it then (D11)", () => {
+    const place = {
+      supply: standbySupplyId("default/orders"),
+      startAt: NOON + 60_000,
+      servingAt: NOON + 60_000,
+      breach: false,
+      preempts: null,
+    };
+    const grant: Grant = { kind: "wait", evacuee: "a", ...place, heldBack: true };
+    const pool = poolOf({ desired: 1, spec: { standby: { count: 1 } } }, [noticed("a", 0), warm("w")], granted(grant));
+    const plan = planPool(pool, NOON);
+    expect(done(plan)).toEqual([]);
+    expect(said(plan, "a")).toContain(
+      "standby/default/orders is held back for more important ones that may have to go too: it is its own at 2026-11-30T12:01:00.000Z if nothing else becomes free before",
+    );
+    expect(plan.nextLookAt).toBe(NOON + 60_000);
+    expect(done(planPool(pool, NOON + 60_000))).toEqual(["take w for a"]);
+  });
+
   test("a drain does not wait for the turn beyond its last start", () => {
     const pool = poolOf({ desired: 1 }, [noticed("a", 0)], granted(wait("a", DEADLINE + 60_000)));
     const plan = planPool(pool, DEADLINE - 15_000);

@@ -21,8 +21,13 @@ export function turnOf(pool: PoolSnapshot, instance: string, now: Instant): Turn
   const { supply, startAt } = placeOf(grant, now);
   if (supply === null) return { mayGo: false, reason: unsavable(grant), until: null };
   if (startAt <= now) return { mayGo: true, standby: supply === standbySupplyId(pool.pool) };
-  const why = grant.kind === "unsavable" ? unsavable(grant) : reason("evacuation_wait", { supply, until: formatInstant(startAt) });
-  return { mayGo: false, reason: why, until: startAt };
+  return { mayGo: false, reason: waitsFor(grant, supply, startAt), until: startAt };
+}
+
+function waitsFor(grant: Grant, supply: string, startAt: Instant): Reason {
+  if (grant.kind === "unsavable") return unsavable(grant);
+  const isHeldBack = grant.kind === "wait" && grant.heldBack === true;
+  return reason(isHeldBack ? "evacuation_held_back" : "evacuation_wait", { supply, until: formatInstant(startAt) });
 }
 
 function placeOf(grant: Grant, now: Instant): { readonly supply: string | null; readonly startAt: Instant } {

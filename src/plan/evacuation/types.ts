@@ -114,8 +114,11 @@ export interface Placement {
 export type Grant =
   /** Go now: the reservation is made. */
   | ({ readonly kind: "go"; readonly evacuee: string; readonly reservedUntil: Instant } & Omit<Placement, "startAt">)
-  /** Its turn comes: paced by what the supply absorbs, after those that are more urgent. */
-  | ({ readonly kind: "wait"; readonly evacuee: string } & Placement)
+  /**
+   * Its turn comes: paced by what the supply absorbs, after those that are more urgent. `heldBack`: the place is kept for more important ones that may have to
+   * follow, and is its own at the last moment.
+   */
+  | ({ readonly kind: "wait"; readonly evacuee: string; readonly heldBack?: true } & Placement)
   /**
    * It cannot be saved in time, said early (S12): why. `late` is the place that is left over for it, after those of its class that can be saved and before
    * the lower classes; when that starts now, it is reserved until `reservedUntil`.

@@ -61,6 +61,7 @@ const MAY_WAIT: ReadonlySet<string> = new Set([
   "surge_used",
   "standby_taken",
   "evacuation_wait",
+  "evacuation_held_back",
   "evacuation_late",
   "evacuation_unsavable",
 ]);
