@@ -15,6 +15,8 @@ const wanted = process.argv.slice(2);
 
 if (wanted.includes("--list")) {
   process.stdout.write(names.map((name) => `${name}\n`).join(""));
+} else if (wanted.includes("--help") || wanted.includes("-h")) {
+  process.stdout.write(`npm run bench [-- NAME…] [--list]: all benchmarks, or those that are named: ${names.join(", ")}\n`);
 } else {
   const unknown = wanted.filter((name) => !names.includes(name));
   if (unknown.length > 0) {
