@@ -35,9 +35,9 @@ import { brakeOf, LeaseBrake } from "./brake.ts";
 import { Collector } from "./collector.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
 import { FixedServices } from "./fixed-service.ts";
-import { membershipOf } from "./membership.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
-import { routeHolder, routesHolding, withoutRoute } from "./routes.ts";
+import { RoutePublisher } from "./route-publisher.ts";
+import { withoutRoute } from "./routes.ts";
 import type { Witnesses } from "./rewound.ts";
 import { StoreTrust } from "./store-trust.ts";
 import { Leftovers } from "./leftovers.ts";
@@ -96,15 +96,13 @@ export class Controller {
   readonly #passes = new Map<string, Pass>();
   readonly #troubles = new Map<string, string>();
   readonly #instances = new Map<string, ReadonlySet<string>>();
-  /** Published for each pool: its own, and former names under which a replica still has instances of it. */
-  readonly #routes = new Map<string, ReadonlySet<string>>();
+  readonly #routes: RoutePublisher;
   /** As they were last valid. */
   readonly #entries = new Map<string, PoolEntry>();
   readonly #services: FixedServices;
   readonly #leaseBrake: LeaseBrake;
   readonly #placements: Placements;
   readonly #leftovers: Leftovers;
-  #areRoutesKnown = false;
   readonly #trust: StoreTrust;
   #settledAt: Instant = Number.POSITIVE_INFINITY;
   #isStarted = false;
@@ -118,6 +116,7 @@ export class Controller {
       (key) => gapAfterPass(this.#instances.get(key)?.size ?? 0),
     );
     this.#collector = new Collector(parts);
+    this.#routes = new RoutePublisher(parts);
     this.#services = new FixedServices(parts.store);
     this.#trust = new StoreTrust(parts);
     this.#leaseBrake = new LeaseBrake(parts.leases);
@@ -165,7 +164,7 @@ export class Controller {
   /** Those whose traffic goes by this route, also under a former name of it; null: all. */
   wakeRoute(route: string | null): void {
     if (route === null) return this.wakeAll();
-    for (const [pool, routes] of this.#routes) if (routes.has(route)) this.wake(pool);
+    for (const pool of this.#routes.poolsOn(route)) this.wake(pool);
   }
 
   wakeAll(): void {
@@ -261,8 +260,7 @@ export class Controller {
     this.#passes.set(key, pass);
     this.#parts.capacity.note(pass.snapshot);
     this.#follow(entry, rows);
-    this.#publish(entry, rows);
-    this.#tellThatRoutesAreKnown();
+    this.#routes.publish(entry, rows);
 
     const moved = await this.#commitMoves(authority, entry, pass);
     await this.#begin(authority, entry, pass);
@@ -275,7 +273,7 @@ export class Controller {
   }
 
   #rewoundBy(entry: PoolEntry, rows: PoolRows): Promise<Rewound | null> {
-    const isTaken = routeHolder(entry, this.#parts.pools.list(), this.#routes) !== undefined;
+    const isTaken = this.#routes.holderOf(entry) !== undefined;
     return this.#trust.rewoundBy(rows, isTaken ? null : routeOf(entry.document), this.#authorities.get(rows.pool));
   }
 
@@ -289,10 +287,7 @@ export class Controller {
     if (rewound !== null && before === null) this.#log("error", "the store was rewound", { pool: entry.key, ...rewound });
     this.#passes.set(entry.key, pass);
     this.#follow(entry, rows);
-    if (rewound === null) {
-      this.#publish(entry, rows);
-      this.#tellThatRoutesAreKnown();
-    }
+    if (rewound === null) this.#routes.publish(entry, rows);
     this.#parts.onPass?.(pass);
     this.#parts.writer.report(entry, pass);
     this.#troubles.delete(entry.key);
@@ -305,7 +300,7 @@ export class Controller {
     const now = clock.now();
     leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
     const route = routeOf(entry.document);
-    const holder = routeHolder(entry, this.#parts.pools.list(), this.#routes);
+    const holder = this.#routes.holderOf(entry);
     const seen = snapshotPool({
       document: entry.document,
       isDeleting: entry.isDeleting,
@@ -336,21 +331,6 @@ export class Controller {
     return holder === undefined
       ? pass
       : withHolds(pass, [{ kind: "hold", subject: "", reason: reason("route_taken", { route, pool: holder }) }]);
-  }
-
-  #publish(entry: PoolEntry, rows: PoolRows): void {
-    const { pools, gateways } = this.#parts;
-    const membership = membershipOf(entry.document, rows);
-    const isTaken = routeHolder(entry, pools.list(), this.#routes) !== undefined;
-    const others = new Set(pools.list().flatMap(({ key, document }) => (key === entry.key ? [] : [routeOf(document)])));
-    const former = routesHolding(gateways.views(), rows).filter((route) => route !== membership.route && !others.has(route));
-    const routes = new Set([...(isTaken ? [] : [membership.route]), ...former]);
-    for (const route of routes) gateways.publish({ ...membership, route });
-    this.#routes.set(entry.key, routes);
-  }
-
-  #withdraw(pool: string): void {
-    for (const route of this.#routes.get(pool) ?? []) this.#parts.gateways.withdraw(route);
   }
 
   async #authority(pool: string): Promise<Authority> {
@@ -409,32 +389,24 @@ export class Controller {
     return record && this.#parts.store.getBlueprint(record.blueprintHash);
   }
 
-  /** Once each pool was looked at: a route that is not among those that are published is gone. */
-  #tellThatRoutesAreKnown(): void {
-    const { pools, gateways } = this.#parts;
-    if (this.#areRoutesKnown || pools.problems().length > 0 || !pools.list().every(({ key }) => this.#routes.has(key))) return;
-    this.#areRoutesKnown = true;
-    gateways.allRoutesKnown();
-  }
-
   /** A pool whose document is gone without our finalizer is orphaned: nothing of it is touched, its traffic neither. */
   #forget(key: string): null {
-    if ((this.#instances.get(key)?.size ?? 0) === 0) this.#withdraw(key);
+    if ((this.#instances.get(key)?.size ?? 0) === 0) this.#routes.withdraw(key);
     this.#parts.health.follow(this.#instances.get(key) ?? new Set(), []);
     this.#parts.writer.forget(key);
     this.#parts.leases.forget(key);
     this.#parts.witnesses.forget(key);
+    this.#routes.forget(key);
     this.#services.forget(key);
     this.#parts.evacuation.forget(key);
     this.#leftovers.forget(key);
-    for (const map of [this.#authorities, this.#datedBy, this.#passes, this.#troubles, this.#instances, this.#routes, this.#entries])
-      map.delete(key);
+    for (const map of [this.#authorities, this.#datedBy, this.#passes, this.#troubles, this.#instances, this.#entries]) map.delete(key);
     this.#queue.forget(key);
     return null;
   }
 
   async #letGo(authority: Authority, entry: PoolEntry): Promise<void> {
-    this.#withdraw(entry.key);
+    this.#routes.withdraw(entry.key);
     await this.#parts.store.release(authority);
     // Should the next line fail, the next pass claims the empty pool anew and comes here again.
     this.#authorities.delete(entry.key);
