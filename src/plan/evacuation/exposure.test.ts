@@ -34,6 +34,12 @@ test("what comes after that begins anew", () => {
   expect(exposure.exposed(1, later)?.leadMs).toBe(120_000);
 });
 
+test("a clock that is set back by an hour lets nobody be expected for an hour", () => {
+  const exposure = new Exposure();
+  exposure.note(noticed(NOON, 30_000));
+  expect(exposure.exposed(3, NOON - 3_600_000)).toBeUndefined();
+});
+
 test("one that went without a notice tells nothing of the others", () => {
   const exposure = new Exposure();
   exposure.note(noticed(NOON, null));

@@ -28,7 +28,8 @@ export class Exposure {
 
   /** Null when nobody is expected to follow. */
   since(now: Instant): Instant | null {
-    return now < this.#last + EXPOSED_FOR_MS ? this.#since : null;
+    // Also of a clock that was set back it is no longer expected than that.
+    return Math.abs(now - this.#last) < EXPOSED_FOR_MS ? this.#since : null;
   }
 
   /** `count` of the pool still are where they were. */

@@ -50,7 +50,17 @@ describe("standby that higher ones may need in a moment (S12, I13)", () => {
 
   test("is given back when they are no longer expected", () => {
     expect(told({ evacuees: [risk("b")], supplies: [own], exposed: [quotes({ until: NOON + 60_000 })] })).toEqual(["b held risk +60000"]);
-    expect(told({ evacuees: [risk("b", { deadline: null })], supplies: [own], exposed: [quotes()] })).toEqual(["b held risk +300000"]);
+    expect(told({ evacuees: [risk("b", { deadline: null })], supplies: [own], exposed: [quotes({ until: NOON + 70_000 })] })).toEqual([
+      "b held risk +70000",
+    ]);
+  });
+
+  test("is kept from nobody for more than two minutes, however many go above it one after the other", () => {
+    const storm = [quotes({ until: NOON + 100_000_000 })];
+    const waiting = (given: Parameters<typeof evacuee>[1]) => told({ evacuees: [risk("b", given)], supplies: [own], exposed: storm });
+    expect(waiting({ deadline: null })).toEqual(["b held risk +120000"]);
+    expect(waiting({ deadline: null, noticedAt: NOON - 120_000 })).toEqual(["b go risk"]);
+    expect(waiting({ deadline: NOON + 14 * 86_400_000 })).toEqual(["b held risk +120000"]);
   });
 
   test("is theirs when they come", () => {

@@ -7,6 +7,7 @@ import type { Instant } from "../../kernel/clock.ts";
 import type { Priority } from "../../model/membership.ts";
 import { compareText } from "../view.ts";
 import { type Book, type Option, type Place, rankOf } from "./book.ts";
+import { EXPOSED_FOR_MS } from "./exposure.ts";
 import type { Mover } from "./movers.ts";
 import type { Exposed } from "./types.ts";
 
@@ -45,14 +46,17 @@ export function holdBack(book: Book, priority: Priority, exposed: readonly Expos
   }
 }
 
-/** The last moment at which one that has nothing else is given a place that is held back; undefined when it would not be in time there. */
-export function lastCall({ deadline, workMs }: Mover, { place, preempts, readyInMs }: Option): Instant | undefined {
+/**
+ * The last moment at which one that has nothing else is given a place that is held back; undefined when it would not be in time there. Whoever comes and goes above
+ * it, nobody waits longer for that than others are expected to follow.
+ */
+export function lastCall({ evacuee, deadline, workMs }: Mover, { place, preempts, readyInMs }: Option): Instant | undefined {
   if (preempts !== null || place.held <= 0 || place.free <= 0) return undefined;
   const latest = deadline - workMs - readyInMs;
   const at = place.lane.next(place.floor);
   if (at > latest || at === Infinity) return undefined;
   const startsMs = (place.held / place.lane.perSecond) * 1_000;
-  return Math.max(at, Math.min(place.heldUntil, Math.floor(latest - startsMs - MARGIN_MS)));
+  return Math.max(at, Math.min(place.heldUntil, evacuee.noticedAt + EXPOSED_FOR_MS, Math.floor(latest - startsMs - MARGIN_MS)));
 }
 
 function rankOfRoom({ supply: { preemptible } }: Place): number {
