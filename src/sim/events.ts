@@ -3,7 +3,7 @@ import type { KubeObject, ListOptions, ObjectRef, ResourceType, WatchEvent } fro
 import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import type { PoolDocument } from "../model/pool.ts";
-import type { MemberReport, RouteCounts } from "../model/membership.ts";
+import type { Member, MemberReport, RouteCounts } from "../model/membership.ts";
 import type { Plan } from "../plan/decision.ts";
 import type { EvacuationInput, EvacuationPlan } from "../plan/evacuation/types.ts";
 import type { PoolSnapshot } from "../plan/snapshot.ts";
@@ -61,6 +61,16 @@ export type SimEvent =
   /** A result under a writer lease was taken where it lands, or refused there as stale. */
   | { readonly type: "landed"; readonly workload: string; readonly epoch: string; readonly bootId: string }
   | { readonly type: "landing_refused"; readonly workload: string; readonly epoch: string; readonly bootId: string }
+  /** A holder asked at `sentAt` and was told that it may write for `ttlMs` from then on, whether it heard it or not. */
+  | { readonly type: "lease_renewed"; readonly bootId: string; readonly sentAt: Instant; readonly ttlMs: number }
+  /** A gateway replica has applied what it was sent for a route: `writers` as it was sent. */
+  | {
+      readonly type: "membership_applied";
+      readonly replica: string;
+      readonly route: string;
+      readonly generation: Epoch;
+      readonly writers: readonly { readonly ordinal: number; readonly minAccepted: Epoch }[];
+    }
   /** A gateway replica passes on an answer that bears an epoch, or refuses it as stale. */
   | {
       readonly type: "answer_landed" | "answer_refused";
@@ -75,6 +85,22 @@ export type SimEvent =
 
 export type Observe = (event: SimEvent) => void;
 
+/** What a gateway replica has of an instance, and what it does with it. */
+export type Held = MemberReport & { readonly replica: string; readonly state: Member["state"] };
+
+export interface TrueProcess {
+  readonly podName: string;
+  readonly bootId: string;
+  /** Whoever reaches its address is answered. */
+  readonly answers: boolean;
+  /** Its check passes. */
+  readonly isWell: boolean;
+  /** Once or more: what it began before that it may end at any time. */
+  readonly hasStoodStill: boolean;
+  /** It is made not to stop itself. */
+  readonly defiesLease: boolean;
+}
+
 /** What a checker may look at beside the events: the truth, not what anybody believes. */
 export interface Truth {
   readonly now: () => Instant;
@@ -83,6 +109,10 @@ export interface Truth {
   readonly pods: () => readonly KubeObject[];
   readonly objects: (type: ResourceType) => readonly KubeObject[];
   /** What all gateway replicas that run hold of an instance's incarnation. */
-  readonly held: (instance: string, incarnation: number) => readonly (MemberReport & { readonly replica: string })[];
+  readonly held: (instance: string, incarnation: number) => readonly Held[];
+  /** Of instances, all that run. */
+  readonly processes: () => readonly TrueProcess[];
+  /** Some gateway replica reaches no instance. */
+  readonly isGatewayBlind: () => boolean;
   readonly epoch: (pool: string) => Epoch | undefined;
 }

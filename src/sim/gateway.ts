@@ -269,6 +269,7 @@ export class GatewayReplica {
     for (const effect of this.membership.step(event)) {
       switch (effect.type) {
         case "applied":
+          this.#tellApplied(event, effect.route.route);
           this.#options.log.add(
             `${this.id} applied ${effect.generation} ${effect.route.members.map(({ instance, incarnation, state }) => `${instance}.${incarnation}:${state}`).join(" ")}`,
           );
@@ -302,6 +303,15 @@ export class GatewayReplica {
         default:
           effect satisfies never;
       }
+    }
+  }
+
+  #tellApplied(event: MembershipEvent, name: string): void {
+    if (event.type !== "line" || event.line.type !== "membership") return;
+    for (const { route, generation, members } of event.line.routes) {
+      if (route !== name) continue;
+      const writers = members.flatMap(({ writer }) => writer ?? []);
+      this.#options.observe({ type: "membership_applied", replica: this.id, route, generation, writers });
     }
   }
 

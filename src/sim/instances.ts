@@ -10,7 +10,7 @@ import type { Ids } from "../kernel/ids.ts";
 import type { Identity, Obligations } from "../model/protocol.ts";
 import type { Stamp } from "../sdk/landing.ts";
 import type { EventLog } from "./event-log.ts";
-import type { Observe } from "./events.ts";
+import type { Observe, TrueProcess } from "./events.ts";
 import { SimulatedProcess } from "./process.ts";
 import type { Writers } from "./writers.ts";
 
@@ -38,6 +38,8 @@ export interface InstanceProcess {
   isSick: boolean;
   /** Stands still, as after SIGSTOP: it neither hears nor ends anything. */
   isPaused: boolean;
+  /** Once or more. */
+  hasStoodStill: boolean;
   /** Its check passes, and it can take nothing. */
   isLying: boolean;
   /** Cut off from everybody but the landing of its results; it goes on. */
@@ -96,6 +98,7 @@ export class Instances implements InstanceDriver {
       deadline: null,
       isSick: false,
       isPaused: false,
+      hasStoodStill: false,
       isLying: false,
       isIsolated: false,
       defiesLease: false,
@@ -119,6 +122,7 @@ export class Instances implements InstanceDriver {
   pause(process: InstanceProcess): void {
     this.#options.log.add(`instance ${process.podName} stands still`);
     process.isPaused = true;
+    process.hasStoodStill = true;
     process.sim.pause();
   }
 
@@ -131,6 +135,14 @@ export class Instances implements InstanceDriver {
   /** Neither it nor its machine stands still or is cut off. */
   answers(process: InstanceProcess): boolean {
     return !process.isPaused && !process.isIsolated && !this.#options.isFrozen(process.machine);
+  }
+
+  /** For checkers. */
+  truth(): readonly TrueProcess[] {
+    return this.all().map((process) => {
+      const { podName, bootId, hasStoodStill, defiesLease } = process;
+      return { podName, bootId, answers: this.answers(process), isWell: this.#isWell(process), hasStoodStill, defiesLease };
+    });
   }
 
   /** What its answers bear that begin now; null: none. */
@@ -159,7 +171,7 @@ export class Instances implements InstanceDriver {
 
   async health(target: InstanceTarget): Promise<InstanceHealth> {
     const process = this.#reach(target);
-    const ok = process.state !== "closed" && !this.#isUnwell(process) && this.#writers?.leaseOf(process)?.refuses !== true;
+    const ok = this.#isWell(process);
     if (ok) process.passedAt ??= this.#options.clock.now();
     return { ok, bootId: process.bootId, reason: ok ? null : "unwell" };
   }
@@ -219,6 +231,10 @@ export class Instances implements InstanceDriver {
     if (process === undefined) throw new RelevoError("instance_unreachable", `nothing listens at ${host}`, { class: "retryable" });
     if (!this.answers(process)) throw new RelevoError("instance_timeout", "no answer in time", { class: "retryable" });
     return process;
+  }
+
+  #isWell(process: InstanceProcess): boolean {
+    return process.state !== "closed" && !this.#isUnwell(process) && this.#writers?.leaseOf(process)?.refuses !== true;
   }
 
   #isUnwell({ readyAt, isSick }: InstanceProcess): boolean {

@@ -7,7 +7,6 @@ import { drainMicrotasks } from "../kernel/microtasks.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import { DEPLOYMENTS, NAMESPACES, PODS, POOLS } from "../kube/resources.ts";
 import type { KubeApi } from "../kube/api.ts";
-import type { MemberReport } from "../model/membership.ts";
 import { LABELS } from "../model/marks.ts";
 import { poolSchema, type PoolDocument } from "../model/pool.ts";
 import type { PoolRows, Store } from "../store/port.ts";
@@ -15,7 +14,7 @@ import { openStore } from "../store/store.ts";
 import { Client } from "./client.ts";
 import { type ComposeController, Controllers, type Reach } from "./controllers.ts";
 import { EventLog } from "./event-log.ts";
-import type { Observe, SimEvent, Truth } from "./events.ts";
+import type { Held, Observe, SimEvent, Truth } from "./events.ts";
 import type { CapacityRefusal } from "./faults.ts";
 import { type ControllerLink, GatewayReplica } from "./gateway.ts";
 import { Instances } from "./instances.ts";
@@ -156,7 +155,12 @@ export class World {
         random: seededRandom(seed, "writers"),
         log,
         observe: (event) => this.observe(event),
-        renew: (renewal) => this.controllers.call((controlPlane) => controlPlane.renewLease(renewal)),
+        renew: async (renewal) => {
+          const sentAt = clock.now();
+          const grant = await this.controllers.call((controlPlane) => controlPlane.renewLease(renewal));
+          this.observe({ type: "lease_renewed", bootId: renewal.bootId, sentAt, ttlMs: grant.ttlMs });
+          return grant;
+        },
         isConnected: (process) => instances.answers(process),
       }),
     );
@@ -343,13 +347,15 @@ export class World {
       epoch: (pool) => this.mirror.epochs.get(pool),
       held: (instance, incarnation) =>
         this.scenario.pools.flatMap(({ route }) =>
-          this.gateways.flatMap((replica): (MemberReport & { readonly replica: string })[] => {
+          this.gateways.flatMap((replica): Held[] => {
             const member = replica?.membership.find(route, instance, incarnation);
             if (replica === undefined || member === undefined || member.gone) return [];
-            const { load, health, healthReason } = member;
-            return [{ replica: replica.id, instance, incarnation, ...load, health, healthReason }];
+            const { load, health, healthReason, state } = member;
+            return [{ replica: replica.id, instance, incarnation, ...load, health, healthReason, state }];
           }),
         ),
+      processes: () => this.instances.truth(),
+      isGatewayBlind: () => this.gateways.some((replica) => replica?.reachesNobody !== false),
     };
   }
 }

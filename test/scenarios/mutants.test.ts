@@ -1,7 +1,7 @@
 /** The checkers can fail: a checker that cannot be made to fail proves nothing. All mutants: `mutants.long.test.ts`, `npm run mutants`. */
 import { expect, test } from "vitest";
 import { hunt } from "../../tools/mutants/hunt.ts";
-import { mutate, sourceOf } from "../../tools/mutants/mutant.ts";
+import { mutate, mutated } from "../../tools/mutants/mutant.ts";
 import { MUTANTS } from "../../tools/mutants/mutants.ts";
 
 const SAMPLE = ["cordon-without-uid", "delete-without-uid", "effect-before-record", "seal-ignores-sessions", "spare-off-by-one"];
@@ -11,8 +11,8 @@ test.each(MUTANTS.filter(({ name }) => SAMPLE.includes(name)))("$name is caught:
   expect(await hunt(mutant, SEEDS)).toMatchObject({ seed: expect.any(Number), caughtBy: expect.any(String), control: "clean" });
 });
 
-test("each mutant finds its text once in the tree as it is, and has a name of its own", () => {
-  for (const mutant of MUTANTS) expect(() => mutate(mutant, sourceOf(mutant)), mutant.name).not.toThrow();
+test("each mutant finds its texts once in the tree as it is, and has a name of its own", () => {
+  for (const mutant of MUTANTS) expect(() => mutated(mutant), mutant.name).not.toThrow();
   expect(new Set(MUTANTS.map(({ name }) => name)).size).toBe(MUTANTS.length);
 });
 

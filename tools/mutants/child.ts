@@ -22,7 +22,7 @@ if (mutant === undefined) throw new RelevoError("mutant_unknown", "There is no m
 
 const say = (line: SeedLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 const isControl = flag === "--control";
-const isLoaded = isControl ? () => true : load(mutant);
+const notLoaded = isControl ? () => [] : load(mutant);
 let seed = Number(from);
 
 // A crash of the program is a finding when it says what it is.
@@ -41,7 +41,9 @@ process.on("uncaughtException", (error) => {
 const { runStage, shrinkStage } = await import("./stages.ts");
 for (; seed <= Number(to); seed++) {
   const violation = await runStage((mutant as Mutant).shownBy, seed).catch(crashed);
-  if (!isLoaded()) throw new RelevoError("mutant_does_not_apply", `The mutant does not apply: the simulation never loads ${mutant.file}.`);
+  const [unused] = notLoaded();
+  if (unused !== undefined)
+    throw new RelevoError("mutant_does_not_apply", `The mutant does not apply: the simulation never loads ${unused}.`);
   const schedule = violation !== undefined && flag === "--shrink" ? await shrinkStage((mutant as Mutant).shownBy, seed) : undefined;
   say({ seed, id: violation?.id ?? null, sentence: violation?.sentence ?? "", ...(schedule === undefined ? {} : { schedule }) });
   if (violation !== undefined) break;

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { describeError, RelevoError } from "../../src/kernel/errors.ts";
 import type { Schedule } from "../../src/sim/shrink.ts";
 import type { SeedLine } from "./child.ts";
-import { type Mutant, mutate, sourceOf } from "./mutant.ts";
+import { type Mutant, mutated } from "./mutant.ts";
 
 export interface Hunt {
   readonly mutant: string;
@@ -26,7 +26,7 @@ const STUCK_AFTER_MS = 180_000;
 
 /** Throws `mutant_does_not_apply`. */
 export async function hunt(mutant: Mutant, seeds: number): Promise<Hunt> {
-  mutate(mutant, sourceOf(mutant));
+  mutated(mutant);
   const startedAt = performance.now();
   // A run that ends without a word shows nothing.
   const lines = await runChild(mutant, 1, seeds, []).catch((error: unknown) => {

@@ -6,18 +6,24 @@ import { pathToFileURL } from "node:url";
 import { RelevoError } from "../../src/kernel/errors.ts";
 import type { FaultKind, PlannedFault } from "../../src/sim/faults.ts";
 import type { FleetName } from "./fleets.ts";
+import type { ScenarioName } from "./scenarios.ts";
 
-export interface Mutant {
+export interface Mutant extends Edit {
   readonly name: string;
   /** The rule that it breaks: an invariant (`I5`) or a requirement (`D5`), and what it says. */
   readonly rule: string;
+  /** Further lines of defence of the same rule, which fall with it: one of them alone would keep it. */
+  readonly also?: readonly Edit[];
+  /** What shows it. */
+  readonly shownBy: Stage;
+}
+
+export interface Edit {
   /** Under the repository's root. */
   readonly file: string;
   /** Exact text, which the file must hold once. */
   readonly find: string;
   readonly replace: string;
-  /** What shows it. */
-  readonly shownBy: Stage;
 }
 
 /**
@@ -30,6 +36,8 @@ export type Stage =
       readonly faults?: readonly FaultKind[];
       readonly planned?: readonly PlannedFault[];
       readonly faultsForMs?: number;
+      /** In this world instead of the one that the seed draws. */
+      readonly scenario?: ScenarioName;
     }
   | { readonly kind: "crash_points"; readonly crashCase: string }
   /** Storms of this fleet. */
@@ -54,35 +62,48 @@ export function planned(...faults: PlannedFault[]): Stage {
   return { kind: "seeds", planned: faults };
 }
 
+/** The same in a world of this kind. */
+export function plannedIn(scenario: ScenarioName, faultsForMs: number, ...faults: PlannedFault[]): Stage {
+  return { kind: "seeds", planned: faults, faultsForMs, scenario };
+}
+
 const ROOT = join(import.meta.dirname, "..", "..");
 
 /** The file's text with the fault. Throws `mutant_does_not_apply`: a mutant that changes nothing would pass as one that nobody notices. */
-export function mutate(mutant: Mutant, source: string): string {
-  const found = source.split(mutant.find).length - 1;
-  if (found !== 1 || mutant.find === mutant.replace)
-    throw new RelevoError("mutant_does_not_apply", `The mutant does not apply: ${mutant.name} must find its text once in ${mutant.file}.`, {
+export function mutate({ name, file, find, replace }: Edit & Pick<Mutant, "name">, source: string): string {
+  const found = source.split(find).length - 1;
+  if (found !== 1 || find === replace)
+    throw new RelevoError("mutant_does_not_apply", `The mutant does not apply: ${name} must find its text once in ${file}.`, {
       found: String(found),
       allowed: "1",
       todo: "bring its text in line with the file",
     });
-  return source.replace(mutant.find, () => mutant.replace);
+  return source.replace(find, () => replace);
 }
 
-export function sourceOf({ file }: Mutant): string {
+/** By file, under the repository's root: its text with the fault. Throws `mutant_does_not_apply`. */
+export function mutated(mutant: Mutant): ReadonlyMap<string, string> {
+  const { name, also = [] } = mutant;
+  const sources = new Map<string, string>();
+  for (const edit of [mutant, ...also]) sources.set(edit.file, mutate({ ...edit, name }, sources.get(edit.file) ?? sourceOf(edit)));
+  return sources;
+}
+
+export function sourceOf({ file }: Pick<Edit, "file">): string {
   return readFileSync(join(ROOT, file), "utf8");
 }
 
-/** From now on the program that is loaded has the fault. Answers whether its file was loaded since. */
-export function load(mutant: Mutant): () => boolean {
-  const url = pathToFileURL(join(ROOT, mutant.file)).href;
-  const source = mutate(mutant, sourceOf(mutant));
-  let isLoaded = false;
+/** From now on the program that is loaded has the fault. Answers which of its files were not loaded since. */
+export function load(mutant: Mutant): () => readonly string[] {
+  const sources = new Map([...mutated(mutant)].map(([file, source]) => [pathToFileURL(join(ROOT, file)).href, { file, source }]));
+  const missing = new Set(mutated(mutant).keys());
   registerHooks({
     load(asked, context, next) {
-      if (asked !== url) return next(asked, context);
-      isLoaded = true;
-      return { format: "module-typescript", source, shortCircuit: true };
+      const known = sources.get(asked);
+      if (known === undefined) return next(asked, context);
+      missing.delete(known.file);
+      return { format: "module-typescript", source: known.source, shortCircuit: true };
     },
   });
-  return () => isLoaded;
+  return () => [...missing];
 }

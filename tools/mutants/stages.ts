@@ -7,6 +7,7 @@ import { runStorm } from "../../src/sim/storm/approaches.ts";
 import { CRASH_CASES } from "../../test/scenarios/crash-cases.ts";
 import { FLEETS } from "./fleets.ts";
 import type { Stage } from "./mutant.ts";
+import { SCENARIOS } from "./scenarios.ts";
 
 const FAULTS_FOR_MS = 20_000;
 /** Long enough for the unmutated program, as the control shows. */
@@ -22,18 +23,19 @@ export interface Finding {
 export async function runStage(stage: Stage, seed: number): Promise<Finding | undefined> {
   if (stage.kind === "crash_points") return runCrash(stage, seed);
   if (stage.kind === "storm") return (await runStorm(FLEETS[stage.fleet](), seed, "relevo")).violations[0];
-  return (await runSchedule(scheduleOf(stage, seed))).violations[0];
+  return (await runSchedule(scheduleOf(stage, seed), stage)).violations[0];
 }
 
 /** The smallest schedule that shows the same. */
 export async function shrinkStage(stage: Stage, seed: number): Promise<Schedule | undefined> {
   if (stage.kind !== "seeds") return undefined;
-  const attempt = async (schedule: Schedule) => (await runSchedule(schedule)).violations[0];
+  const attempt = async (schedule: Schedule) => (await runSchedule(schedule, stage)).violations[0];
   return (await shrink(scheduleOf(stage, seed), attempt, { runs: SHRINK_RUNS_MAX }))?.schedule;
 }
 
-export function runSchedule(schedule: Schedule): Promise<SeedResult> {
-  const options = { compose: composeController, convergeWithinMs: CONVERGE_WITHIN_MS, stopsAtViolation: true };
+function runSchedule(schedule: Schedule, { scenario }: Extract<Stage, { kind: "seeds" }>): Promise<SeedResult> {
+  const world = scenario === undefined ? {} : { scenario: SCENARIOS[scenario]() };
+  const options = { compose: composeController, convergeWithinMs: CONVERGE_WITHIN_MS, stopsAtViolation: true, ...world };
   return runSeed(schedule.seed, { ...schedule, ...options });
 }
 

@@ -8,7 +8,7 @@ const DECIDED_WITHIN_MS = 1_000;
 
 export function voluntaryDrainHasASpare(): Checker {
   /** By pool, as everything here. */
-  const seen = new Map<string, { readonly at: number; readonly spare: number }[]>();
+  const seen = new Map<string, { readonly at: number; spare: number }[]>();
   /** As the controller has heard it, newest last; the oldest was heard before the time that counts. */
   const heard = new Map<string, { readonly at: number; readonly desired: number }[]>();
   const hear = (pool: KubeObject, at: number): void => {
@@ -41,6 +41,8 @@ export function voluntaryDrainHasASpare(): Checker {
         if (mirror.get(change.instance)?.phase !== "serving") continue;
         const desired = desiredBy(pool, now);
         const best = Math.max(...listIn(seen, pool).map(({ spare }) => spare), mirror.serving(pool) - desired);
+        // One spare instance is spent once: who drained since was decided upon the same look.
+        for (const look of listIn(seen, pool)) look.spare -= 1;
         if (best <= 0) violate(`${change.instance} drains voluntarily while ${mirror.serving(pool)} serve and ${desired} are desired`);
       }
     },
@@ -69,7 +71,8 @@ export function confirmedSealIsEmpty(): Checker {
       for (const change of event.changes) {
         if (change.kind !== "move_instance" || change.to !== "sealed" || change.set?.seal !== "confirmed") continue;
         const incarnation = mirror.get(change.instance)?.incarnation ?? 0;
-        for (const { replica, requests, sessions } of truth.held(change.instance, incarnation)) {
+        for (const { replica, requests, sessions, state } of truth.held(change.instance, incarnation)) {
+          if (state === "serving" || state === "suspect") violate(`${change.instance} is sealed while ${replica} still sends to it`);
           if (requests + sessions > 0)
             violate(`${change.instance} is sealed while ${replica} holds ${requests} requests and ${sessions} sessions`);
         }

@@ -6,6 +6,8 @@ import { cordonIsProven, foreignCordonsStay, onlyOwnObjectsAreTouched } from "./
 import { confirmedSealIsEmpty, lostProcessesAreNotDrained, noObligationIsLostByADelete, voluntaryDrainHasASpare } from "./drains.ts";
 import { deletedIsAbsent, doneStepsHaveTheirEffect, protectionIsProven } from "./effects.ts";
 import { evidenceIsImmutable } from "./evidence.ts";
+import { movesBeginWhereTheInstanceIs } from "./moves.ts";
+import { lostProcessesAreFound, oneObserverCondemnsNoMajority } from "./observer.ts";
 import { nothingUnexpectedIsThrown } from "./faults.ts";
 import { flagOffMeansNoMutation } from "./flag.ts";
 import { lossesAreCounted } from "./losses.ts";
@@ -21,13 +23,26 @@ import {
 import { disruptionsAreFew, drainsBearTheGravestLoss, frozenMeansNoDecision } from "./policy.ts";
 import { replayedStepsActOnce, stepsAreRecordedFirst } from "./steps.ts";
 import { countsAddUp, trafficFollowsAPassedCheck } from "./traffic.ts";
-import { leaseLeavesWhatIsOver, oneWriterPerWorkload, tombstonesStay } from "./writers.ts";
+import {
+  gatewaysGoForward,
+  holdersStopThemselves,
+  leaseLeavesWhatIsOver,
+  nobodyIsLetOnBeforeTheFence,
+  oneWriterPerWorkload,
+  tombstonesStay,
+} from "./writers.ts";
 
 export function allCheckers(): readonly Checker[] {
   return [
     oneWriterPerWorkload(),
     tombstonesStay(),
     ofTheStore(leaseLeavesWhatIsOver),
+    ofTheStore(nobodyIsLetOnBeforeTheFence),
+    holdersStopThemselves(),
+    gatewaysGoForward(),
+    oneObserverCondemnsNoMajority(),
+    lostProcessesAreFound(),
+    movesBeginWhereTheInstanceIs(),
     admissionsKeepToTheBucket(),
     classesAreNotInverted(),
     noPlaceIsForgotten(),

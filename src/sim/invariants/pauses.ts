@@ -52,7 +52,8 @@ const FIRST_PAUSE_MS = 600;
 
 /** Watches: commits that give a candidate up, and those that make the next one. */
 export function candidatesPause(): Checker {
-  const failedAt = new Map<string, number>();
+  /** By predecessor: when it was heard of, and as it was stamped when it was decided: a store that is busy may have taken the pause for the commit. */
+  const failures = new Map<string, { readonly at: number; readonly stamp: number }>();
   return {
     id: "D14/pause",
     rule: "after a candidate failed, the next one for its place waits",
@@ -62,10 +63,12 @@ export function candidatesPause(): Checker {
       for (const change of event.changes) {
         if (change.kind === "move_instance" && change.to === "failed" && change.set?.failure !== "not_wanted") {
           const predecessor = mirror.get(change.instance)?.replaces;
-          if (predecessor) failedAt.set(predecessor, truth.now());
+          if (predecessor) failures.set(predecessor, { at: truth.now(), stamp: event.now });
         }
         if (change.kind !== "create_instance" || change.instance.replaces === null) continue;
-        const since = truth.now() - (failedAt.get(change.instance.replaces) ?? Number.NEGATIVE_INFINITY);
+        const failure = failures.get(change.instance.replaces);
+        if (failure === undefined) continue;
+        const since = Math.max(truth.now() - failure.at, event.now - failure.stamp);
         if (since < FIRST_PAUSE_MS)
           violate(`${change.instance.id} is made ${since} ms after a candidate for ${change.instance.replaces} failed`);
       }

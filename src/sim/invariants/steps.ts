@@ -29,16 +29,26 @@ export function replayedStepsActOnce(): Checker {
 export function stepsAreRecordedFirst(): Checker {
   const open = new Set<string>();
   const ended = new Map<string, string>();
+  const payloads = new Map<string, string>();
   return {
     id: "D5/journal",
-    rule: "a step is recorded before its effect and leaves unknown once",
+    rule: "a step is recorded before its effect, as one and the same, and leaves unknown once",
     watches: ["committed", "api_write", "instance_performed", "store_rewound"],
     on(event, { violate }) {
       // What was ended in the time that is lost is open again; what was recorded then goes on.
-      if (event.type === "store_rewound") ended.clear();
+      if (event.type === "store_rewound") {
+        ended.clear();
+        payloads.clear();
+      }
       if (event.type === "committed") {
         for (const change of event.changes) {
-          if (change.kind === "record_step") open.add(change.step.id);
+          if (change.kind === "record_step") {
+            const payload = JSON.stringify(change.step.payload);
+            const known = payloads.get(change.step.id) ?? payload;
+            if (known !== payload) violate(`${change.step.id} was recorded as ${known} and is recorded as ${payload}`);
+            payloads.set(change.step.id, payload);
+            open.add(change.step.id);
+          }
           if (change.kind !== "end_step") continue;
           if (ended.has(change.step)) violate(`${change.step} ended ${ended.get(change.step)} and ends ${change.state} again`);
           ended.set(change.step, change.state);

@@ -95,3 +95,84 @@ export function leaseLeavesWhatIsOver(): Checker {
     },
   };
 }
+
+/** Watches: what each gateway replica was sent and has applied, and the answers that it passes on. */
+export function gatewaysGoForward(): Checker {
+  const applied = new Map<string, Epoch>();
+  const tombstones = new Map<string, Epoch>();
+  return {
+    id: "I2/gateway",
+    rule: "a gateway replica applies no older membership and passes on no answer under an epoch that it was told is over",
+    watches: ["membership_applied", "answer_landed"],
+    on(event, { violate }) {
+      if (event.type === "answer_landed") {
+        const tombstone = tombstones.get(`${event.replica} ${event.route} ${event.ordinal}`);
+        if (tombstone !== undefined && compareEpochs(event.epoch, tombstone) < 0)
+          violate(
+            `${event.replica} passes on an answer of ${event.route}#${event.ordinal} under ${event.epoch}, and was told ${tombstone}`,
+          );
+      }
+      if (event.type !== "membership_applied") return;
+      const { replica, route, generation, writers } = event;
+      const before = applied.get(`${replica} ${route}`);
+      if (before !== undefined && compareEpochs(generation, before) < 0)
+        violate(`${replica} applies ${generation} of ${route} after ${before}`);
+      applied.set(`${replica} ${route}`, generation);
+      for (const { ordinal, minAccepted } of writers) {
+        const key = `${replica} ${route} ${ordinal}`;
+        const known = tombstones.get(key);
+        if (known === undefined || compareEpochs(minAccepted, known) > 0) tombstones.set(key, minAccepted);
+      }
+    },
+  };
+}
+
+/** Watches: commits that admit. Holders as they were passed the lease; who is lost and not fenced may still write. */
+export function nobodyIsLetOnBeforeTheFence(): Checker {
+  const holders = new Map<string, string>();
+  const fenced = new Set<string>();
+  return {
+    id: "I1/fence",
+    rule: "nobody takes traffic in the place of a lost writer before that one is fenced",
+    watches: ["committed"],
+    on(event, { mirror, violate }) {
+      if (event.type !== "committed") return;
+      for (const change of event.changes) {
+        if (change.kind === "set_trust" && change.to === "fenced") fenced.add(change.instance);
+        if (change.kind === "pass_writer") {
+          const key = `${event.authority.pool} ${change.ordinal}`;
+          if (change.to === null) holders.delete(key);
+          else holders.set(key, change.to.instance);
+        }
+        if (change.kind !== "move_instance" || change.to !== "admitted") continue;
+        const holder = holders.get(`${event.authority.pool} ${mirror.get(change.instance)?.ordinal}`);
+        const known = mirror.get(holder ?? "");
+        if (holder === undefined || holder === change.instance || known === undefined || fenced.has(holder)) continue;
+        if ((isRouted(known.phase) || known.phase === "draining") && known.evidence.has("forced"))
+          violate(`${change.instance} is admitted while ${holder}, which is lost and not fenced, holds the lease`);
+      }
+    },
+  };
+}
+
+/** From the look at the lease to the landing. */
+const ON_ITS_WAY_MS = 50;
+
+/** Watches: renewals, and what is written, whether it was taken or not. */
+export function holdersStopThemselves(): Checker {
+  const until = new Map<string, number>();
+  return {
+    id: "I1/stop",
+    rule: "a holder that could not renew its lease writes nothing after it",
+    watches: ["lease_renewed", "landed", "landing_refused"],
+    on(event, { truth, violate }) {
+      if (event.type === "lease_renewed") until.set(event.bootId, Math.max(until.get(event.bootId) ?? 0, event.sentAt + event.ttlMs));
+      if (event.type !== "landed" && event.type !== "landing_refused") return;
+      const end = until.get(event.bootId);
+      if (end === undefined || truth.now() <= end + ON_ITS_WAY_MS) return;
+      const process = truth.processes().find(({ bootId }) => bootId === event.bootId);
+      if (process === undefined || process.defiesLease || process.hasStoodStill) return;
+      violate(`${process.podName} writes to ${event.workload} ${truth.now() - end} ms after its lease was over`);
+    },
+  };
+}

@@ -1,5 +1,5 @@
 /** Faults of the planner. */
-import { type Mutant, seeds } from "../mutant.ts";
+import { type Mutant, plannedIn, seeds } from "../mutant.ts";
 
 export const PLAN: readonly Mutant[] = [
   {
@@ -121,5 +121,66 @@ export const PLAN: readonly Mutant[] = [
     find: "return at === undefined || compareEpochs(at, generation) < 0;",
     replace: "return at === undefined || compareEpochs(at, generation) <= 0;",
     shownBy: seeds("node_drift"),
+  },
+  {
+    name: "lost-processes-are-never-found",
+    rule: "D12/lost: a process that is lost is found to be",
+    file: "src/plan/evidence.ts",
+    find: "  if (lost === null) {",
+    replace: "  if (lost === null || lost.length > 0) {",
+    shownBy: plannedIn("spacious", 60_000, { atMs: 500, fault: { kind: "process_pause", pick: 0.1, forMs: 58_000 } }),
+  },
+  {
+    name: "seal-without-confirmation",
+    rule: "D5: a confirmed seal implies that every gateway replica has heard of the drain",
+    file: "src/plan/lifecycle.ts",
+    find: "  if (behind.length > 0)\n    return draft.hold(",
+    replace: "  if (behind.length > 99)\n    return draft.hold(",
+    shownBy: plannedIn(
+      "spacious",
+      10_000,
+      { atMs: 2_000, fault: { kind: "gateway_silent", pick: 0.1, forMs: 2_500 } },
+      { atMs: 2_100, fault: { kind: "resize", by: -1, forMs: 6_000 } },
+    ),
+  },
+  {
+    name: "spare-spent-twice",
+    rule: "I5: the same spare instance is not spent twice",
+    file: "src/plan/budget.ts",
+    find: "  takeVoluntaryDrain(): void {\n    this.#spare -= 1;",
+    replace: "  takeVoluntaryDrain(): void {\n    this.#spare -= 0;",
+    shownBy: plannedIn(
+      "spacious",
+      20_000,
+      { atMs: 500, fault: { kind: "node_drift", pick: 0, clearsAfterMs: null } },
+      { atMs: 500, fault: { kind: "node_drift", pick: 0.9, clearsAfterMs: null } },
+    ),
+  },
+  {
+    name: "room-without-a-bound",
+    rule: "I21: all that is not deleted is bounded",
+    file: "src/plan/budget.ts",
+    find: "    if (this.#room <= 0) return false;",
+    replace: "    if (this.#room <= -99) return false;",
+    shownBy: plannedIn(
+      "no_room",
+      20_000,
+      { atMs: 500, fault: { kind: "spot_notice", pick: 0, delayMs: 0, copies: 1 } },
+      { atMs: 500, fault: { kind: "spot_notice", pick: 0.4, delayMs: 0, copies: 1 } },
+      { atMs: 500, fault: { kind: "spot_notice", pick: 0.9, delayMs: 0, copies: 1 } },
+    ),
+  },
+  {
+    name: "candidates-without-a-bound",
+    rule: "I18: candidate failures per window are bounded",
+    file: "src/plan/candidates.ts",
+    find: "  if (recent.length > retries) {",
+    replace: "  if (recent.length > retries * 99) {",
+    shownBy: plannedIn(
+      "hasty",
+      60_000,
+      { atMs: 400, fault: { kind: "boot_failure", containers: 99 } },
+      { atMs: 500, fault: { kind: "node_drift", pick: 0.1, clearsAfterMs: null } },
+    ),
   },
 ];

@@ -1,5 +1,5 @@
 /** Faults of the store and of the controller's own state. */
-import { type Mutant, seeds } from "../mutant.ts";
+import { type Mutant, planned, plannedIn, seeds } from "../mutant.ts";
 
 export const STORE: readonly Mutant[] = [
   {
@@ -8,7 +8,13 @@ export const STORE: readonly Mutant[] = [
     file: "src/store/pools.ts",
     find: "    if (row.epoch !== used) throw staleEpoch(pool, row.epoch, used);\n",
     replace: "",
-    shownBy: seeds("deposed", "node_drift"),
+    shownBy: planned(
+      { atMs: 500, fault: { kind: "node_drift", pick: 0.1, clearsAfterMs: null } },
+      { atMs: 600, fault: { kind: "deposed" } },
+      { atMs: 4_000, fault: { kind: "node_drift", pick: 0.6, clearsAfterMs: null } },
+      { atMs: 4_100, fault: { kind: "two_controllers", pausedMs: 6_000, bothMs: 5_000 } },
+      { atMs: 4_200, fault: { kind: "node_drift", pick: 0.9, clearsAfterMs: null } },
+    ),
   },
   {
     name: "evidence-is-overwritten",
@@ -49,5 +55,19 @@ export const STORE: readonly Mutant[] = [
     find: "      if (!this.#replicas.has(id))\n",
     replace: '      if (id === "")\n',
     shownBy: seeds("gateway_silent", "controller_crash", "node_drift"),
+  },
+  {
+    name: "brake-ignored",
+    rule: "D12/brake: the brake holds while the observer is suspected",
+    file: "src/control/brake.ts",
+    find: "  return suspect > watched.length * BRAKE_SHARE ? { suspect, total: watched.length } : null;",
+    replace: "  return suspect > watched.length ? { suspect, total: watched.length } : null;",
+    shownBy: plannedIn(
+      "blind",
+      20_000,
+      { atMs: 500, fault: { kind: "prober_cut", forMs: 15_000 } },
+      { atMs: 500, fault: { kind: "gateway_silent", pick: 0.1, forMs: 15_000 } },
+      { atMs: 500, fault: { kind: "gateway_silent", pick: 0.9, forMs: 15_000 } },
+    ),
   },
 ];

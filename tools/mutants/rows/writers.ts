@@ -1,5 +1,5 @@
 /** Faults of writer leases: who may write, and where results land. */
-import { type Mutant, seeds } from "../mutant.ts";
+import { type Mutant, plannedIn, seeds } from "../mutant.ts";
 
 export const WRITERS: readonly Mutant[] = [
   {
@@ -41,5 +41,13 @@ export const WRITERS: readonly Mutant[] = [
     find: "if (highest !== null && compareEpochs(epoch, highest) < 0) throw",
     replace: "if (highest !== null && compareEpochs(epoch, highest) < -9) throw",
     shownBy: seeds("writer_isolated"),
+  },
+  {
+    name: "a-holder-never-stops-itself",
+    rule: "I1/stop: a holder that could not renew its lease writes nothing after it",
+    file: "src/sdk/lease.ts",
+    find: '    if (this.#state === "held" && this.#clock.monotonic() >= this.#until) this.#lapse();',
+    replace: '    if (this.#state === "held" && this.#clock.monotonic() >= this.#until + 1e9) this.#lapse();',
+    shownBy: plannedIn("leased", 20_000, { atMs: 500, fault: { kind: "writer_isolated", pick: 0.1, forMs: 15_000, defies: false } }),
   },
 ];
