@@ -5,7 +5,7 @@ import { withTables } from "./catalogue.ts";
 import { allCheckers } from "./invariants/index.ts";
 import { AT_THE_END, PENDING } from "./invariants/pending.ts";
 
-test("the tables of docs/simulation.md are those of the code: node tools/simulate/tables.ts writes them", () => {
+test("the tables of docs/simulation.md are those of the code: npm run simulate:tables writes them", () => {
   const text = readFileSync(join(import.meta.dirname, "../../docs/simulation.md"), "utf8");
   for (const name of ["faults", "invariants", "pending"]) expect(text).toContain(`<!-- /${name} -->`);
   expect(withTables(text)).toBe(text);

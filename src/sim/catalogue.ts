@@ -1,4 +1,4 @@
-/** What may go wrong and what must hold, as tables for docs/simulation.md: `node tools/simulate/tables.ts` writes them, a test compares. */
+/** What may go wrong and what must hold, as tables for docs/simulation.md: `npm run simulate:tables` writes them, a test compares. */
 import { FAULT_KINDS, type FaultKind } from "./faults.ts";
 import { allCheckers } from "./invariants/index.ts";
 import { AT_THE_END, PENDING } from "./invariants/pending.ts";

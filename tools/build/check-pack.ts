@@ -1,5 +1,5 @@
 /**
- * `npm run pack:check`: builds, packs and runs the package as a user gets it: no sources, no tests, and `relevo --version` answers from the build.
+ * `npm run pack:check`: builds, packs and runs the package as a user gets it: no sources, no tests, and from the build `relevo --version` answers and a scenario runs.
  * The dependencies are those of the clone.
  */
 import { spawnSync } from "node:child_process";
@@ -25,7 +25,16 @@ try {
   ];
   const paths = packed.files.map(({ path }) => path);
   const unwanted = paths.filter((path) => path.startsWith("src/") || /\.test\.(ts|js|d\.ts)$|\/testing\//.test(path));
-  const wanted = ["LICENSE", "README.md", "bin/relevo.mjs", "dist/main.js", "dist/sdk/index.js", "dist/sdk/index.d.ts"];
+  const wanted = [
+    "LICENSE",
+    "README.md",
+    "bin/relevo.mjs",
+    "dist/main.js",
+    "dist/sdk/index.js",
+    "dist/sdk/index.d.ts",
+    "scenarios/my-pools.yaml",
+    "docs/scenarios.md",
+  ];
   const absent = wanted.filter((path) => !paths.includes(path));
   if (unwanted.length > 0 || absent.length > 0)
     throw new Error(`unwanted in the package: ${unwanted.join(", ")}; missing: ${absent.join(", ")}`);
@@ -38,6 +47,7 @@ try {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { readonly version: string };
   const answered = output(process.execPath, [join(home, "bin", "relevo.mjs"), "--version"], scratch).trim();
   if (answered !== version) throw new Error(`relevo --version answered ${answered}, the package is ${version}`);
+  output(process.execPath, [join(home, "bin", "relevo.mjs"), "simulate", "-f", join(home, "scenarios", "my-pools.yaml")], scratch);
   process.stdout.write(`package ok: ${paths.length} files, ${Math.round(packed.size / 1024)} KiB\n`);
 } finally {
   rmSync(scratch, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** Writes the tables of docs/simulation.md anew: `node tools/simulate/tables.ts`. */
+/** Writes the tables of docs/simulation.md anew: `npm run simulate:tables`. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { withTables } from "../../src/sim/catalogue.ts";

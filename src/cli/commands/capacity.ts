@@ -32,7 +32,7 @@ const SUPPLIES: readonly Column<Supply>[] = [
   { head: "KIND", cell: ({ kind }) => kind },
   { head: "FREE", cell: ({ free }) => (free >= MANY ? "unknown" : String(free)) },
   { head: "RESERVED", cell: ({ reserved }) => String(reserved) },
-  { head: "READY IN", cell: ({ readyInMs }) => formatDuration(Math.round(readyInMs / 100) * 100) },
+  { head: "READY IN", cell: ({ readyInMs }) => readyIn(readyInMs) },
   { head: "PREEMPTIBLE", wide: true, cell: ({ preemptible }) => String(preemptible) },
   { head: "BOUND BY", wide: true, cell: ({ boundBy }) => dash(boundBy) },
 ];
@@ -79,4 +79,10 @@ function sentences({ placement, quotas, absorption, prediction }: CapacityViewJs
 
 function round(value: number): number {
   return Math.round(value * 10) / 10;
+}
+
+/** Tenths count only for what is ready at once. */
+function readyIn(ms: number): string {
+  if (ms === 0) return "0s";
+  return ms < 10_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(Math.round(ms / 1_000) * 1_000);
 }
