@@ -1,5 +1,5 @@
 /** A seed is always the same run. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { runStorm } from "../../src/sim/storm/approaches.ts";
@@ -29,6 +29,19 @@ test("whatever the number of processes, the seeds come out the same", () => {
 
   expect(together).toEqual(alone);
 }, 120_000);
+
+test.each([
+  ["--seeds", "2..1"],
+  ["--seeds", "0..-1"],
+  ["--seeds", "1..1e12"],
+  ["--seeds", "9".repeat(20)],
+  ["--workers", "0"],
+  ["--workers", "1000"],
+])("%s %s is refused: a range without a seed does not pass, and no fleet of processes is started", (option, value) => {
+  const script = join(import.meta.dirname, "../../tools/simulate/simulate.ts");
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["--no-warnings", script, option, value], { encoding: "utf8" });
+  expect([status, stdout, stderr.split(";")[0]]).toEqual([2, "", `${option}: found ${value}`]);
+});
 
 test("another seed is another run", async () => {
   const [one, other] = [await simulate(8, { faultsForMs: 1_000 }), await simulate(9, { faultsForMs: 1_000 })];

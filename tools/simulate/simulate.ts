@@ -37,17 +37,18 @@ const values = readOptions(USAGE, {
   log: { type: "boolean", default: false },
   shrink: { type: "boolean", default: false },
 });
-const range = /^(\d+)(?:\.\.(\d+))?$/.exec(values.seeds);
-if (range === null) {
-  console.error(`--seeds: found ${values.seeds}; allowed: A or A..B, whole numbers`);
+const range = /^(\d{1,15})(?:\.\.(\d{1,15}))?$/.exec(values.seeds);
+const from = Number(range?.[1]);
+const to = Number(range?.[2] ?? range?.[1]);
+// A range without a seed would find nothing wrong, and say so.
+if (range === null || to < from) {
+  console.error(`--seeds: found ${values.seeds}; allowed: A or A..B, whole numbers, A at most B`);
   process.exit(2);
 }
-if (!/^[1-9]\d*$/.test(values.workers)) {
-  console.error(`--workers: found ${values.workers}; allowed: a whole number from 1`);
+if (!/^[1-9]\d?$/.test(values.workers)) {
+  console.error(`--workers: found ${values.workers}; allowed: a whole number from 1 to 99`);
   process.exit(2);
 }
-const from = Number(range[1]);
-const to = Number(range[2] ?? range[1]);
 const counts = new Map<string, number>();
 const failed: number[] = [];
 /** Of the event log of a single seed, or of all hashes. */
