@@ -114,9 +114,12 @@ function tableOf(summary: Summary, runs: number): string {
   const { scenario, seeds, failed, convergedMs, violations, pools, faults, timeline } = summary;
   const seconds = (ms: number | null): string => (ms === null ? "-" : `${(ms / 1_000).toFixed(1)} s`);
   const parts = [
-    `${scenario}, seeds ${seeds}, simulated\n\n`,
-    `${runs - failed.length} of ${runs} seeds came through${failed.length === 0 ? "" : `, not ${failed.join(", ")}`}\n`,
-    `from the end of the faults until all was as it should be: ${seconds(convergedMs.median)} in the middle, ${seconds(convergedMs.max)} at most\n`,
+    `${scenario}, ${runs === 1 ? `seed ${timeline?.seed}` : `seeds ${seeds}`}, simulated\n\n`,
+    runs === 1
+      ? `${failed.length === 0 ? "came" : "did not come"} through\n`
+      : `${runs - failed.length} of ${runs} seeds came through${failed.length === 0 ? "" : `, not ${failed.join(", ")}`}\n`,
+    `from the end of the faults until all was as it should be: ${seconds(convergedMs.median)}`,
+    runs === 1 ? "\n" : ` in the middle, ${seconds(convergedMs.max)} at most\n`,
     ...violations.map(({ seed, id, atMs, sentence }) => `seed ${seed}: ${id} at ${seconds(atMs)}: ${sentence}\n`),
     "\n",
     renderTable(
