@@ -130,7 +130,7 @@ export class SimulatedProcess {
   }
 
   async #dieSoon(): Promise<void> {
-    for (let turn = 0; turn < TURNS; turn++) await undefined;
+    for (let turn = 0; turn < TURNS; turn++) await Promise.resolve();
     this.kill();
   }
 

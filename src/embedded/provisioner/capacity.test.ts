@@ -107,7 +107,12 @@ test("what is more important gets the machines first", async () => {
   await cluster.deploy("low", 1, { pod: { ...BIG, priorityClassName: "low" } });
   await cluster.deploy("high", 1, { pod: { ...BIG, priorityClassName: "high" } });
   await cluster.until("one of them runs", () => cluster.readyPods().length === 2);
-  expect(cluster.readyPods().map(({ metadata }) => metadata.labels?.["app"]).toSorted()).toEqual(["filler", "high"]);
+  expect(
+    cluster
+      .readyPods()
+      .map(({ metadata }) => metadata.labels?.["app"])
+      .toSorted(),
+  ).toEqual(["filler", "high"]);
   await cluster.close();
 });
 
