@@ -32,7 +32,7 @@ import type {
   RecordQuery,
   WorkloadState,
 } from "../server/control-plane.ts";
-import type { Authority, Freeze, PoolRows, StandingReason, Store } from "../store/port.ts";
+import { type Authority, type Freeze, type PoolRows, standingFreeze, type StandingReason, type Store } from "../store/port.ts";
 import { applyPool } from "./apply-pool.ts";
 import type { Controller } from "./controller.ts";
 import type { Pass } from "./pass.ts";
@@ -151,7 +151,7 @@ async function poolState(parts: ControlPlaneParts, entry: PoolEntry): Promise<Po
     serving: phases.serving ?? 0,
     standby: rows?.instances.filter(({ phase, purpose }) => phase === "standby" && purpose === "standby").length ?? 0,
     phases,
-    freeze: rows?.freeze ?? null,
+    freeze: standingFreeze(rows?.freeze ?? null, parts.clock.now()),
     reasons: reasonsOf(parts, entry.key, rows),
     losses,
     heldSteps: rows?.openSteps.filter(({ state }) => state === "held").length ?? 0,

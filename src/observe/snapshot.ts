@@ -24,7 +24,7 @@ import type {
   PoolSnapshot,
   Stranger,
 } from "../plan/snapshot.ts";
-import type { PoolRows } from "../store/port.ts";
+import { type PoolRows, standingFreeze } from "../store/port.ts";
 import { ownerOf } from "./owners.ts";
 import { strangersOf } from "./strangers.ts";
 import { Reports } from "./reports.ts";
@@ -109,7 +109,7 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
     deleting: input.isDeleting,
     authorityEpoch: rows.authorityEpoch,
     generation: rows.generation,
-    freeze: rows.freeze,
+    freeze: standingFreeze(rows.freeze, input.now),
     instances,
     openSteps: rows.openSteps,
     failures: rows.failures,

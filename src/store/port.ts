@@ -144,6 +144,11 @@ export interface Freeze {
   readonly by: string;
 }
 
+/** Null also when its end has come: the row stays until somebody unfreezes. */
+export function standingFreeze(freeze: Freeze | null, now: Instant): Freeze | null {
+  return freeze !== null && now < freeze.until ? freeze : null;
+}
+
 export interface NoticeRecord {
   readonly id: string;
   /** `eventbridge`, `karpenter`, … */

@@ -101,3 +101,13 @@ test("a pool that is frozen still moves who was promised a deadline, with its re
   await harness.controlPlane.unfreeze("default/orders", "ops");
   await harness.until("the drifted one is replaced", async () => (await harness.phase(drifted?.id ?? "")) === "deleted");
 });
+
+test("a freeze whose end has come is told of no more: the pool, and with it who drains and the doctor, says nothing of it", async () => {
+  harness = await Harness.start();
+  await harness.serve();
+  await harness.controlPlane.freeze("default/orders", { until: harness.clock.now() + MINUTE, why: "holiday", by: "ops" });
+  await harness.pass(30_000);
+  expect((await harness.pool()).freeze).toMatchObject({ why: "holiday" });
+  await harness.pass(MINUTE);
+  expect((await harness.pool()).freeze).toBe(null);
+});
