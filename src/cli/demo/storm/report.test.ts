@@ -58,13 +58,20 @@ test.each<[string, Partial<StormFacts>, string]>([
   ["one that was not replaced", { fates: [fate("critical", 1, {}), fate("batch", null)] }, "batch: 1 of 1 were not replaced"],
   ["one whose process was lost", { fates: [fate("critical", 1, { seal: "forced" })] }, "critical: 1 were lost before their work was done"],
   ["critical that came last", { fates: [...five("critical", 9_000), ...five("batch", 1_000)] }, "critical did not come before batch"],
-  ["no standby", { fates: [fate("critical", 1, { byStandby: false })] }, "no standby was taken"],
+  ["no standby", { scale: scaleOf(20), fates: [fate("critical", 1, { byStandby: false })] }, "no standby was taken"],
   ["standby that stays empty", { standbyRefilled: false }, "the standby was not refilled"],
   ["a control that lost nothing", { control: counts() }, "the control lost nothing: this run proves nothing"],
   ["no load", { requests: counts({ sent: 10 }) }, "only 10 requests were sent"],
 ])("%s breaks its claim", (_, change, sentence) => {
   const report = stormReportOf(facts(change));
   expect([report.held, report.broken]).toEqual([false, [sentence]]);
+});
+
+test("below ten nodes the only standby may go itself: that none was taken is not judged, and that is said", () => {
+  const small = stormReportOf(facts({ fates: [fate("critical", 1, { byStandby: false })] }));
+
+  expect([small.held, small.broken]).toEqual([true, []]);
+  expect(renderStorm(small)).toContain("whether standby is taken is not judged below 10 nodes");
 });
 
 test("of fewer than five of a class the order is not judged, and that is said", () => {
