@@ -1,7 +1,7 @@
 /** Worlds in which mutants show whose rule the drawn ones seldom bring to its limit. The names of what is scarce. */
 import { type PoolOptions, poolDocument, type Scenario, scenarioPool } from "../../src/sim/scenario.ts";
 
-export type ScenarioName = "spacious" | "no_room" | "no_nodes" | "hasty" | "leased" | "blind";
+export type ScenarioName = "spacious" | "no_room" | "no_nodes" | "hasty" | "leased" | "slow_successors" | "blind";
 
 /** All that a spec of a pool may have otherwise. */
 interface Other {
@@ -42,7 +42,9 @@ export const SCENARIOS: { readonly [K in ScenarioName]: () => Scenario } = {
   /** A candidate is given up after three seconds. */
   hasty: () => ({ ...WORLD, pools: [pool({}, { disruption: { candidates: { readyWithin: "3s" } } })] }),
   /** Each place has one writer. */
-  leased: () => ({ ...WORLD, pools: [pool({ leaseTtlS: 4 })] }),
+  leased: () => ({ ...WORLD, pools: [pool({ leaseTtlS: 4, surge: 3 })] }),
+  /** The same; what was begun long before may become ready just when something else is known. */
+  slow_successors: () => ({ ...WORLD, bootMs: [4_000, 9_000], pools: [pool({ leaseTtlS: 4, surge: 3 })] }),
   /** So many that it cannot be chance when all are silent. */
   blind: () => ({ ...WORLD, pools: [pool({ desired: 5 })] }),
 };

@@ -37,13 +37,13 @@ export function voluntaryDrainHasASpare(): Checker {
       if (event.type !== "committed") return;
       const { pool } = event.authority;
       for (const change of event.changes) {
-        if (change.kind !== "move_instance" || change.to !== "draining" || change.set?.drainLoss !== "voluntary") continue;
-        if (mirror.get(change.instance)?.phase !== "serving") continue;
+        if (change.kind !== "move_instance" || change.to !== "draining" || mirror.get(change.instance)?.phase !== "serving") continue;
         const desired = desiredBy(pool, now);
         const best = Math.max(...listIn(seen, pool).map(({ spare }) => spare), mirror.serving(pool) - desired);
-        // One spare instance is spent once: who drained since was decided upon the same look.
+        // One spare instance is spent once: who has drained since that look took one.
         for (const look of listIn(seen, pool)) look.spare -= 1;
-        if (best <= 0) violate(`${change.instance} drains voluntarily while ${mirror.serving(pool)} serve and ${desired} are desired`);
+        if (best <= 0 && change.set?.drainLoss === "voluntary")
+          violate(`${change.instance} drains voluntarily while ${mirror.serving(pool)} serve and ${desired} are desired`);
       }
     },
   };

@@ -1,5 +1,6 @@
 import type { PoolSnapshot } from "../../plan/snapshot.ts";
 import { isRouted } from "../../model/phase.ts";
+import type { MirroredInstance } from "../mirror.ts";
 import type { Checker } from "./checker.ts";
 
 /** Well below the shortest time after which a process counts as unreachable: what is condemned within it failed together. */
@@ -23,16 +24,22 @@ export function oneObserverCondemnsNoMajority(): Checker {
         if (change.kind !== "record_evidence" || change.evidence.reason !== "process_unreachable") continue;
         const { instance, podName } = change.evidence;
         const process = truth.processes().find((each) => each.podName === podName);
-        const isAlone = now - blindAt > WITNESSED_MS && mirror.get(instance)?.evidence.size === 0;
+        const known = mirror.get(instance);
+        const isAlone = now - blindAt > WITNESSED_MS && known?.evidence.size === 0 && isWatched(known);
         if (!process?.isWell || !process.answers || !isAlone) continue;
         while (mistaken[0] !== undefined && mistaken[0].at < now - TOGETHER_MS) mistaken.shift();
         mistaken.push({ at: now, instance });
-        const watched = mirror.living().filter(({ phase }) => isRouted(phase) || phase === "draining").length;
+        const watched = mirror.living().filter(isWatched).length;
         const count = new Set(mistaken.map((each) => each.instance)).size;
         if (count > watched / 2) violate(`${count} of ${watched} are condemned as unreachable, the last ${instance}, and they are well`);
       }
     },
   };
+}
+
+/** A candidate's failures are counted otherwise. */
+function isWatched({ phase }: MirroredInstance): boolean {
+  return isRouted(phase) || phase === "draining";
 }
 
 /** Longer than any fault of the mix that hides the loss of a process, and than its own silence when nothing is lost. */

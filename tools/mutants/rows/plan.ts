@@ -183,4 +183,39 @@ export const PLAN: readonly Mutant[] = [
       { atMs: 500, fault: { kind: "node_drift", pick: 0.1, clearsAfterMs: null } },
     ),
   },
+  {
+    name: "cordon-on-an-incomplete-inventory",
+    rule: "I6: a cordon implies a complete inventory",
+    file: "src/plan/disruption.ts",
+    find: '    if (pool.inventory.state === "incomplete") {',
+    replace: '    if (pool.inventory.state === "incomplete" && pool.inventory.missing === "") {',
+    shownBy: plannedIn(
+      "no_nodes",
+      50_000,
+      { atMs: 500, fault: { kind: "capacity_exhausted", pick: 0.1, why: "insufficient_capacity", zones: 2, forMs: 45_000 } },
+      { atMs: 25_000, fault: { kind: "node_drift", pick: 0.9, clearsAfterMs: null } },
+      { atMs: 31_000, fault: { kind: "node_drift", pick: 0.1, clearsAfterMs: null } },
+    ),
+  },
+  {
+    name: "condemned-in-any-order",
+    rule: "I17: the outcome does not depend on the order in which things are seen",
+    file: "src/plan/disruption.ts",
+    find: "pool.instances.filter(isCondemned).toSorted(compareUrgency))",
+    replace: "pool.instances.filter(isCondemned))",
+    also: [
+      {
+        file: "src/plan/plan.ts",
+        find: "pool.instances.toSorted((a, b) => compareText(idOf(a), idOf(b)));",
+        replace: "pool.instances.filter((each) => compareText(idOf(each), idOf(each)) === 0);",
+      },
+    ],
+    shownBy: plannedIn(
+      "no_room",
+      20_000,
+      { atMs: 500, fault: { kind: "operator_drain", pick: 0 } },
+      { atMs: 500, fault: { kind: "operator_drain", pick: 0.4 } },
+      { atMs: 500, fault: { kind: "operator_drain", pick: 0.9 } },
+    ),
+  },
 ];

@@ -70,4 +70,19 @@ export const STORE: readonly Mutant[] = [
       { atMs: 500, fault: { kind: "gateway_silent", pick: 0.9, forMs: 15_000 } },
     ),
   },
+  {
+    name: "moves-without-a-comparison",
+    rule: "D5/move: an instance moves on from the phase that it is in",
+    file: "src/store/pool-transaction.ts",
+    find: "    if (record.phase !== phase) throw storeConflict(`instance ${instance} is in another phase`, record.phase, phase);\n",
+    replace: "    void phase;\n",
+    shownBy: plannedIn(
+      "hasty",
+      20_000,
+      { atMs: 500, fault: { kind: "node_drift", pick: 0.1, clearsAfterMs: null } },
+      { atMs: 500, fault: { kind: "node_drift", pick: 0.9, clearsAfterMs: null } },
+      { atMs: 900, fault: { kind: "driver_errors", share: 0.7, forMs: 15_000 } },
+      { atMs: 2_000, fault: { kind: "api_errors", share: 0.9, forMs: 12_000 } },
+    ),
+  },
 ];

@@ -50,4 +50,27 @@ export const WRITERS: readonly Mutant[] = [
     replace: '    if (this.#state === "held" && this.#clock.monotonic() >= this.#until + 1e9) this.#lapse();',
     shownBy: plannedIn("leased", 20_000, { atMs: 500, fault: { kind: "writer_isolated", pick: 0.1, forMs: 15_000, defies: false } }),
   },
+  {
+    name: "traffic-before-the-fence",
+    rule: "I1/fence: nobody takes traffic in the place of a lost writer before that one is fenced",
+    file: "src/plan/writer.ts",
+    find: '  return reason("waiting_for_fence", { holder: holder.instance, ordinal });',
+    replace: "  return undefined;",
+    also: [
+      {
+        file: "src/store/pool-transaction.ts",
+        find: '    if (to === "admitted") await this.#requireNoLostWriter(record);\n',
+        replace: "",
+      },
+    ],
+    shownBy: plannedIn(
+      "slow_successors",
+      25_000,
+      { atMs: 500, fault: { kind: "operator_drain", pick: 0 } },
+      { atMs: 700, fault: { kind: "operator_drain", pick: 0.4 } },
+      { atMs: 900, fault: { kind: "operator_drain", pick: 0.9 } },
+      { atMs: 2_000, fault: { kind: "process_pause", pick: 0.1, forMs: 20_000 } },
+      { atMs: 3_000, fault: { kind: "store_busy", upToMs: 900, forMs: 18_000 } },
+    ),
+  },
 ];
