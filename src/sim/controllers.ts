@@ -250,6 +250,7 @@ export class Controllers {
   #resume(process: SimulatedProcess): void {
     if (!process.isPaused) return;
     this.#options.log.add(`${process.name} goes on`);
+    this.#options.observe({ type: "went_on", process: process.name });
     process.resume();
   }
 

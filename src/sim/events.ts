@@ -38,6 +38,8 @@ export type SimEvent =
       readonly after: KubeObject | undefined;
     }
   | { readonly type: "api_list"; readonly process: string; readonly of: ResourceType; readonly options: ListOptions }
+  /** A controller that stood still: what it did not hear meanwhile was silence to it. */
+  | { readonly type: "went_on"; readonly process: string }
   | { readonly type: "api_trouble"; readonly process: string; readonly of: ResourceType }
   /** A write that was refused as one upon old state: its method and object. */
   | { readonly type: "api_conflict"; readonly process: string; readonly what: string }
