@@ -176,10 +176,12 @@ async function announce(
   const nodes = fullest(await world.nodes(), served, scale.going);
   const evacuees: Evacuee[] = [];
   for (const node of nodes) {
+    // Before it is sent: what is made before its sender hears back is no standby.
+    const noticedAt = clock.now();
     await world.interrupt(node.name, deadlineMs);
     for (const instance of node.instances) {
       const found = served.get(instance);
-      if (found) evacuees.push({ instance, ...found, node: node.name, noticedAt: clock.now() });
+      if (found) evacuees.push({ instance, ...found, node: node.name, noticedAt });
     }
     await clock.sleep(NOTICED_WITHIN_MS / scale.going, signal);
   }
