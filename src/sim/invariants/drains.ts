@@ -9,14 +9,14 @@ const DECIDED_WITHIN_MS = 1_000;
 export function voluntaryDrainHasASpare(): Checker {
   /** By pool, as everything here. */
   const seen = new Map<string, { readonly at: number; spare: number }[]>();
-  /** As the controller has heard it, newest last; the oldest was heard before the time that counts. */
+  /** As each controller has heard it, newest last; the oldest was heard before the time that counts. One that stood still has heard other things than its successor. */
   const heard = new Map<string, { readonly at: number; readonly desired: number }[]>();
-  const hear = (pool: KubeObject, at: number): void => {
-    const words = listIn(heard, poolKey(pool.metadata.namespace ?? "", pool.metadata.name));
+  const hear = (process: string, pool: KubeObject, at: number): void => {
+    const words = listIn(heard, `${process} ${poolKey(pool.metadata.namespace ?? "", pool.metadata.name)}`);
     words.push({ at, desired: desiredOf(pool) });
   };
-  const desiredBy = (pool: string, now: number): number => {
-    const words = listIn(heard, pool);
+  const desiredBy = (process: string, pool: string, now: number): number => {
+    const words = listIn(heard, `${process} ${pool}`);
     while (words[1] !== undefined && words[1].at < now - DECIDED_WITHIN_MS) words.shift();
     return Math.min(...words.map(({ desired }) => desired));
   };
@@ -26,19 +26,20 @@ export function voluntaryDrainHasASpare(): Checker {
     watches: ["listed", "watch_line", "rows_read", "committed"],
     on(event, { mirror, truth, violate }) {
       const now = truth.now();
-      if (event.type === "listed" && event.of.plural === POOLS.plural) for (const item of event.items) hear(item, now);
-      if (event.type === "watch_line" && event.of.plural === POOLS.plural && "object" in event.line) hear(event.line.object, now);
+      if (event.type === "listed" && event.of.plural === POOLS.plural) for (const item of event.items) hear(event.process, item, now);
+      if (event.type === "watch_line" && event.of.plural === POOLS.plural && "object" in event.line)
+        hear(event.process, event.line.object, now);
       if (event.type === "rows_read") {
         const serving = event.rows.instances.filter(({ phase }) => phase === "serving").length;
         const looks = listIn(seen, event.rows.pool);
-        looks.push({ at: now, spare: serving - desiredBy(event.rows.pool, now) });
+        looks.push({ at: now, spare: serving - desiredBy(event.process, event.rows.pool, now) });
         while (looks[0] !== undefined && looks[0].at < now - DECIDED_WITHIN_MS) looks.shift();
       }
       if (event.type !== "committed") return;
       const { pool } = event.authority;
       for (const change of event.changes) {
         if (change.kind !== "move_instance" || change.to !== "draining" || mirror.get(change.instance)?.phase !== "serving") continue;
-        const desired = desiredBy(pool, now);
+        const desired = desiredBy(event.process, pool, now);
         const best = Math.max(...listIn(seen, pool).map(({ spare }) => spare), mirror.serving(pool) - desired);
         // One spare instance is spent once: who has drained since that look took one.
         for (const look of listIn(seen, pool)) look.spare -= 1;
