@@ -32,7 +32,14 @@ export const PLAN: readonly Mutant[] = [
     file: "src/plan/lifecycle.ts",
     find: "const mayBeUnseen = now >= createdAt && now < until;",
     replace: "const mayBeUnseen = now < createdAt && now < until;",
-    shownBy: seeds("watch_lag", "resize", "spot_notice"),
+    shownBy: plannedIn(
+      "spacious",
+      20_000,
+      { atMs: 400, fault: { kind: "watch_lag", lagMs: 2_500, forMs: 18_000 } },
+      { atMs: 1_000, fault: { kind: "resize", by: 2, forMs: 200 } },
+      { atMs: 5_000, fault: { kind: "resize", by: 2, forMs: 600 } },
+      { atMs: 10_000, fault: { kind: "resize", by: 2, forMs: 1_200 } },
+    ),
   },
   {
     name: "spare-off-by-one",
