@@ -99,7 +99,7 @@ function measure(pools: readonly BenchPool[], world: World, clock: VirtualClock,
         rewound: null,
         awaitsWitnesses: false,
         recoveredAt: null,
-        outlived: new Set(),
+        leftovers: new Map(),
         now: at,
       });
       const advised = { ...snapshot, ...desk.look(snapshot, at) };

@@ -320,7 +320,7 @@ export class Controller {
       rewound,
       awaitsWitnesses: this.#trust.awaitsWitnesses(rows),
       recoveredAt: this.#trust.recoveredAt,
-      outlived: this.#leftovers.of(rows.pool),
+      leftovers: this.#leftovers.of(rows.pool),
       now,
     });
     const { evacuation } = this.#parts;

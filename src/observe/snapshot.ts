@@ -64,8 +64,8 @@ export interface SnapshotInput {
   readonly rewound: PoolSnapshot["rewound"];
   readonly awaitsWitnesses: boolean;
   readonly recoveredAt: PoolSnapshot["recoveredAt"];
-  /** Instances whose objects are there although the store says that they were deleted. */
-  readonly outlived: ReadonlySet<string>;
+  /** Instances that are not among the rows and whose objects are there; true: the store says that it was deleted. */
+  readonly leftovers: ReadonlyMap<string, boolean>;
   readonly now: Instant;
 }
 
@@ -130,12 +130,12 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
   };
 }
 
-/** Before any recovery only what outlived its instance is looked for: the look is over all objects. */
-function strangersSeen({ world, document, rows, recoveredAt, outlived }: SnapshotInput): readonly Stranger[] {
-  if (recoveredAt === null && outlived.size === 0) return [];
+/** Before any recovery only what was found now and then: the look is over all objects. */
+function strangersSeen({ world, document, rows, recoveredAt, leftovers }: SnapshotInput): readonly Stranger[] {
+  if (recoveredAt === null && leftovers.size === 0) return [];
   return strangersOf({ world, ...document.metadata, known: idsOf(rows) })
-    .map((stranger) => ({ ...stranger, outlived: outlived.has(stranger.instance) }))
-    .filter((stranger) => recoveredAt !== null || stranger.outlived);
+    .filter(({ instance }) => recoveredAt !== null || leftovers.has(instance))
+    .map((stranger) => ({ ...stranger, outlived: leftovers.get(stranger.instance) ?? false }));
 }
 
 function idsOf({ instances }: PoolRows): ReadonlySet<string> {

@@ -19,7 +19,7 @@ export function strangersOf({ world, namespace, name, known }: StrangersInput): 
     for (const { metadata } of workloads) {
       const instance = metadata.labels[LABELS.instance];
       if (metadata.namespace !== namespace || metadata.labels[LABELS.pool] !== name) continue;
-      if (instance === undefined || known.has(instance) || !isMadeFor(instance, metadata.annotations[ANNOTATIONS.step])) continue;
+      if (instance === undefined || known.has(instance) || !isMadeFor(instance, metadata)) continue;
       const stranger = found.get(instance) ?? { objects: [], createdAt: metadata.creationTimestamp };
       stranger.objects.push({ apiVersion: "apps/v1", kind, namespace, name: metadata.name, uid: metadata.uid });
       stranger.createdAt = Math.max(stranger.createdAt, metadata.creationTimestamp);
@@ -31,7 +31,7 @@ export function strangersOf({ world, namespace, name, known }: StrangersInput): 
   return [...found].map(([instance, { objects, createdAt }]) => ({ instance, objects, createdAt }));
 }
 
-/** Labels are copied easily; the mark names the step of this very instance. */
-function isMadeFor(instance: string, step: string | undefined): boolean {
-  return step?.replace(/#\d+$/, "") === `create/${instance}`;
+/** Labels and marks are copied easily: the mark names the step of this very instance, and what a blueprint makes bears the instance in its name. */
+function isMadeFor(instance: string, { name, annotations }: KubeWorkload["metadata"]): boolean {
+  return annotations[ANNOTATIONS.step]?.replace(/#\d+$/, "") === `create/${instance}` && name.includes(instance);
 }

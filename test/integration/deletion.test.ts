@@ -159,7 +159,7 @@ test("an operator hears when a drain is not acted upon, because other evidence c
   await harness.until("the other one is replaced", async () => (await harness.phase(second?.id ?? "")) === "deleted");
 });
 
-test("what outlived its instance, because a leader that had been overtaken made it too late, is found and deleted by UID; a stranger's is not (I8)", async () => {
+test("what outlived its instance, because a leader that had been overtaken made it too late, is found and deleted by UID; a copy of it is not, nor what the store knows nothing of (I8)", async () => {
   harness = await Harness.start();
   const [first] = await harness.serve();
   const lead = await harness.cluster.api.get({ type: DEPLOYMENTS, namespace: "default", name: first?.id ?? "" });
@@ -170,10 +170,17 @@ test("what outlived its instance, because a leader that had been overtaken made 
     const { uid: _, resourceVersion: __, creationTimestamp: ___, ...metadata } = lead.metadata;
     return { ...lead, metadata: { ...metadata, name, annotations: { "relevo.dev/step": step } } };
   };
-  await harness.cluster.api.create(DEPLOYMENTS, late("late", `create/${first?.id}`), { namespace: "default" });
-  await harness.cluster.api.create(DEPLOYMENTS, late("copied", "create/somebody-else"), { namespace: "default" });
+  await harness.cluster.api.create(DEPLOYMENTS, late(first?.id ?? "", `create/${first?.id}`), { namespace: "default" });
+  await harness.cluster.api.create(DEPLOYMENTS, late("copied", `create/${first?.id}`), { namespace: "default" });
+  const unknown = late("orders-unknown", "create/orders-unknown");
+  const lost = {
+    ...unknown,
+    metadata: { ...unknown.metadata, labels: { ...unknown.metadata.labels, "relevo.dev/instance": "orders-unknown" } },
+  };
+  await harness.cluster.api.create(DEPLOYMENTS, lost, { namespace: "default" });
   await harness.pass(60_000);
 
   const names = (await harness.cluster.api.list(DEPLOYMENTS, { namespace: "default" })).items.map(({ metadata }) => metadata.name);
-  expect([names.includes("late"), names.includes("copied")]).toEqual([false, true]);
+  expect([first?.id ?? "", "copied", "orders-unknown"].map((name) => names.includes(name))).toEqual([false, true, true]);
+  expect(await harness.reasons(), "what the store knows nothing of is told and left alone").toContain("orders-unknown stranger");
 });

@@ -53,13 +53,16 @@ test("what an overtaken create left behind goes too, by label and mark; a foreig
   const { world, payload, ports } = await aDeletion();
   const labels = { "relevo.dev/instance": INSTANCE };
   const marked = (step: string) => ({ "relevo.dev/step": step });
-  await create(world.kube, CONFIG_MAPS, { metadata: { name: "left", labels, annotations: marked(`create/${INSTANCE}#2`) } });
+  await create(world.kube, CONFIG_MAPS, {
+    metadata: { name: "orders-0000000001-left", labels, annotations: marked(`create/${INSTANCE}#2`) },
+  });
   await create(world.kube, CONFIG_MAPS, { metadata: { name: "unmarked", labels } });
+  await create(world.kube, CONFIG_MAPS, { metadata: { name: "a-copy", labels, annotations: marked(`create/${INSTANCE}`) } });
   await create(world.kube, CONFIG_MAPS, { metadata: { name: "of-another", labels, annotations: marked(`create/${INSTANCE}9`) } });
   world.effects.length = 0;
 
   expect(await deleteInstance.act({ ...payload, objects: [] }, ports)).toEqual({ state: "done", code: "absent" });
-  expect(world.effects.toSorted()).toEqual(["delete configmaps/left", `delete deployments/${INSTANCE}`]);
+  expect(world.effects.toSorted()).toEqual(["delete configmaps/orders-0000000001-left", `delete deployments/${INSTANCE}`]);
 });
 
 test("an object whose finalizers hold it is waited for, not deleted twice", async () => {

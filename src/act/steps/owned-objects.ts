@@ -26,6 +26,8 @@ export async function remaining(payload: MadeFor, kube: KubeApi): Promise<readon
   for (const type of blueprintTypes) {
     for (const seen of await listAll(kube, type, { namespace: payload.namespace, labelSelector })) {
       if (!isAttemptOf(payload.createdBy, annotationOf(seen, ANNOTATIONS.step))) continue;
+      // A copy under another name has all our marks: what a blueprint makes bears the instance in its name.
+      if (!seen.metadata.name.includes(payload.instance)) continue;
       found.set(seen.metadata.uid, { object: ownedObjectOf(seen, type), seen });
     }
   }

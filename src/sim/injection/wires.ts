@@ -67,7 +67,7 @@ export const WIRE_FAULTS: Handlers<WireFault> = {
   },
 };
 
-/** The operator tries until somebody has noticed; when nothing was lost that anybody had seen, nobody does. */
+/** The operator tries until somebody has noticed; when nothing was lost that anybody had seen, nobody does: the liveness phase goes on with that. */
 function recover(world: World, tries: number): void {
   world.controllers
     .call((controlPlane) => controlPlane.recoverStore({ why: "an old backup was restored", by: "an operator", force: false }))
