@@ -16,11 +16,17 @@ test("it counts over all pools", () => {
 });
 
 test.each([
-  ["the gateway sees it too", { witnessed: true }],
+  ["the gateway gets no answer either", { witnessed: true, unreached: true }],
+  ["it answers us and the gateway that it is not well", { health: { ...failing, code: "unhealthy" }, witnessed: true }],
   ["the API server calls its node not ready", { on: [node("n1", { ready: false })] }],
   ["it was announced", { evidence: ["spot_interruption"] }],
 ])("an instance is no suspect of ours when %s", (_, rest) => {
   expect(brakeOf([poolOf({}, [suspect("a", rest), suspect("b", rest)])])).toBeNull();
+});
+
+test("one that answers a gateway, and not us, is no witness of its silence: its lease may have lapsed because we are cut off (D12)", () => {
+  const answers = { witnessed: true, unreached: false };
+  expect(brakeOf([poolOf({}, [suspect("a", answers), suspect("b", answers)])])).toEqual({ suspect: 2, total: 2 });
 });
 
 test("the brake holds until a second witness, not until a time is over", () => {

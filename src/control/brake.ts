@@ -66,10 +66,11 @@ function isWatched({ record }: InstanceSnapshot): boolean {
 
 /** Undefined when it is none: it is well, or somebody else says that it is not. */
 function suspectSince(instance: InstanceSnapshot): Instant | undefined {
-  const { health, witnessed } = instance;
+  const { health, witnessed, unreached } = instance;
   // One that answers us that it could not renew its lease is no silence of anybody.
   if (health.state !== "failing" || health.code === LEASE_LAPSED) return undefined;
-  return isSeenByOthers(instance, witnessed) ? undefined : health.since;
+  // Of a silence only silence is a witness: who answers a gateway 503 while we are cut off may lack nothing but us.
+  return isSeenByOthers(instance, saysItself(instance) ? witnessed : unreached) ? undefined : health.since;
 }
 
 /** It answers us, and lacks something else than what it gets from us. */
