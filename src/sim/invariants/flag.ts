@@ -17,15 +17,23 @@ export function flagOffMeansNoMutation(): Checker {
     heard.set(pool, byProcess);
     if (byProcess.get(process)?.mode !== mode) byProcess.set(process, { mode, since: now });
   };
+  /** What reached it while it stood still it hears only now. */
+  const goesOn = (process: string, now: number): void => {
+    for (const byProcess of heard.values()) {
+      const flag = byProcess.get(process);
+      if (flag !== undefined) byProcess.set(process, { ...flag, since: now });
+    }
+  };
   return {
     id: "I26",
     rule: "flag off, no mutation",
-    watches: ["watch_line", "listed", "committed"],
+    watches: ["watch_line", "listed", "went_on", "committed"],
     on(event, { truth, violate }) {
       const now = truth.now();
       if (event.type === "listed" && event.of.plural === POOLS.plural) for (const item of event.items) hear(event.process, item, now);
       if (event.type === "watch_line" && event.of.plural === POOLS.plural && "object" in event.line)
         hear(event.process, event.line.object, now);
+      if (event.type === "went_on") goesOn(event.process, now);
       if (event.type !== "committed") return;
       const flag = heard.get(event.authority.pool)?.get(event.process);
       if (flag?.mode !== "Off" || now - flag.since < UNDER_WAY_MS) return;
