@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { type Epoch, epoch } from "../kernel/epoch.ts";
 import { WRITER_EPOCH_HEADER } from "../model/writer.ts";
-import { isStale, isStaleEpoch } from "./stale.ts";
+import { isStale, isStaleEpoch, newerWriter } from "./stale.ts";
 import {
   checkCounts,
   membershipLine,
@@ -18,6 +18,14 @@ import {
 } from "./testing/gateway.ts";
 
 const writer = (counter: number) => ({ ordinal: 0, minAccepted: epoch(1, counter) });
+
+test("a tombstone never falls; that of another place, which a recovery may bring, says nothing about this one (I2)", () => {
+  const of = (ordinal: number, counter: number) => ({ ordinal, minAccepted: epoch(1, counter) });
+  expect(newerWriter(of(3, 9), of(3, 2))).toEqual(of(3, 9));
+  expect(newerWriter(of(3, 2), of(3, 9))).toEqual(of(3, 9));
+  expect(newerWriter(of(3, 9), of(1, 2))).toEqual(of(1, 2));
+  expect([newerWriter(of(3, 9), null), newerWriter(null, of(3, 9))]).toEqual([of(3, 9), of(3, 9)]);
+});
 
 describe("an epoch is stale when it", () => {
   test.each([

@@ -25,6 +25,8 @@ export function isStale(writer: AcceptedWriter, headers: AnswerHeaders): boolean
 /** A tombstone never falls, and does not go away either. */
 export function newerWriter(known: AcceptedWriter | null, offered: AcceptedWriter | null): AcceptedWriter | null {
   if (known === null || offered === null) return known ?? offered;
+  // Of another place: only after a recovery of the store, and no epoch of one place says anything about another.
+  if (known.ordinal !== offered.ordinal) return offered;
   return compareEpochs(offered.minAccepted, known.minAccepted) > 0 ? offered : known;
 }
 

@@ -78,7 +78,10 @@ export type SimEvent =
       readonly type: "answer_landed" | "answer_refused";
       readonly replica: string;
       readonly route: string;
+      /** As the replica has it: one that is cut off may have a former place of the process. */
       readonly ordinal: number;
+      /** As the process has it. */
+      readonly workload: string | null;
       readonly epoch: Epoch;
       readonly bootId: string;
     }

@@ -197,12 +197,14 @@ export class GatewayReplica {
   }
 
   /** As the relays do with the head of an answer: one under an epoch that is no longer accepted is stale. */
-  #isStale({ epoch, ask }: Exchange, { writer }: MemberState, { bootId }: InstanceProcess): boolean {
+  #isStale({ epoch, ask }: Exchange, { writer }: MemberState, process: InstanceProcess): boolean {
     if (epoch === null || writer === null) return false;
     const stale = isStaleEpoch(epoch, writer.minAccepted);
     const { ordinal } = writer;
     const type = stale ? "answer_refused" : "answer_landed";
-    this.#options.observe({ type, replica: this.id, route: ask.route, ordinal, epoch, bootId });
+    const { bootId } = process;
+    const workload = this.#options.instances.workloadOf(process);
+    this.#options.observe({ type, replica: this.id, route: ask.route, ordinal, workload, epoch, bootId });
     return stale;
   }
 

@@ -150,6 +150,11 @@ export class Instances implements InstanceDriver {
     return this.#writers?.leaseOf(process)?.epoch() ?? null;
   }
 
+  /** `namespace/name#ordinal`, as the process itself knows it; null: it never held a lease. */
+  workloadOf(process: InstanceProcess): string | null {
+    return this.#writers?.leaseOf(process)?.workload ?? null;
+  }
+
   /** Who writes under leases; wired once the way to the controller is there. */
   useWriters(writers: Writers): void {
     this.#writers = writers;

@@ -1,4 +1,4 @@
-/** Seeds of the standard mix. More of them, fresh ones: `fresh-seeds.real.test.ts`. */
+/** Seeds of the standard mix. More of them, fresh ones: `many-seeds.real.test.ts`, `fresh-seeds.long.test.ts`. */
 import { expect, test } from "vitest";
 import { simulateAll } from "./seeds.ts";
 

@@ -14,8 +14,8 @@ export function oneWriterPerWorkload(): Checker {
     watches: ["landed", "answer_landed"],
     on(event, { violate }) {
       if (event.type !== "landed" && event.type !== "answer_landed") return;
-      const { epoch, bootId } = event;
-      const workload = event.type === "landed" ? event.workload : `${event.route}#${event.ordinal}`;
+      const { workload, epoch, bootId } = event;
+      if (workload === null) return;
       const writer = writers.get(`${workload} ${epoch}`);
       if (writer !== undefined && writer !== bootId) violate(`${workload} is written under ${epoch} by ${writer} and by ${bootId}`);
       writers.set(`${workload} ${epoch}`, bootId);
