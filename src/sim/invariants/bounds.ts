@@ -1,5 +1,7 @@
+import { NO_ORDINAL } from "../../model/instance.ts";
 import { capacityLimit, type PoolSpec } from "../../model/pool.ts";
 import { isCandidate } from "../../model/phase.ts";
+import { NOT_WANTED, OUTDATED } from "../../plan/candidates.ts";
 import type { Checker, Context } from "./checker.ts";
 
 /** Watches: commits that give a candidate up. Several may be on their way for places that nobody left: they were all allowed before the first failed. */
@@ -16,8 +18,10 @@ export function candidateFailuresAreBounded(): Checker {
         const spec = specOf(context, event.authority.pool);
         const candidate = context.mirror.get(change.instance);
         if (spec === undefined || candidate === undefined) continue;
+        if (change.set?.failure === NOT_WANTED || change.set?.failure === OUTDATED) continue; // it was given up, it did not fail
         const { retries, per } = spec.disruption.candidates;
-        const key = candidate.replaces ?? event.authority.pool;
+        // Free places and standby are tried apart, each under its own gate.
+        const key = candidate.replaces ?? `${event.authority.pool} ${candidate.ordinal === NO_ORDINAL ? "standby" : "place"}`;
         const recent = [...(failures.get(key) ?? []).filter((at) => at > event.now - per), event.now];
         failures.set(key, recent);
         const atOnce = candidate.replaces === null ? spec.size.max : 1;
