@@ -5,18 +5,12 @@
  */
 import { z } from "zod";
 import type { Change } from "../../store/port.ts";
-import { done, happened, NOT_HAPPENED, type StepKind } from "../step-kind.ts";
-import { ownedObjectSchema } from "./objects.ts";
-import { deleteExactly, remaining, stillThere } from "./owned-objects.ts";
+import type { StepKind } from "../step-kind.ts";
+import { deleteAll, madeForSchema, probeAbsence } from "./owned-objects.ts";
 
-const deleteInstanceSchema = z.object({
-  instance: z.string(),
-  namespace: z.string(),
+const deleteInstanceSchema = madeForSchema.extend({
   /** `retiring`: an earlier attempt ended in vain. */
   from: z.enum(["sealed", "failed", "retiring"]),
-  objects: z.array(ownedObjectSchema),
-  /** The create step, without its attempt: what carries its mark is ours. */
-  createdBy: z.string(),
 });
 export type DeleteInstance = z.infer<typeof deleteInstanceSchema>;
 
@@ -33,16 +27,9 @@ export const deleteInstance: StepKind<DeleteInstance> = {
 
   guard: ({ instance }) => [{ kind: "update_instance", instance, phase: "retiring", set: {} }],
 
-  async act(payload, { kube }) {
-    for (const object of await remaining(payload, kube)) await deleteExactly(object, kube);
-    const left = await remaining(payload, kube);
-    if (left.length > 0) throw stillThere(payload.instance, left);
-    return done("absent");
-  },
+  act: (payload, { kube }) => deleteAll(payload, kube),
 
-  async probe(payload, { kube }) {
-    return (await remaining(payload, kube)).length === 0 ? happened("absent") : NOT_HAPPENED;
-  },
+  probe: (payload, { kube }) => probeAbsence(payload, kube),
 
   settle: ({ instance }, outcome): readonly Change[] =>
     outcome.state === "done" ? [{ kind: "move_instance", instance, from: "retiring", to: "retired" }] : [],

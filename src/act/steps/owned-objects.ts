@@ -1,22 +1,37 @@
 /** The objects of one instance: found by record and by the mark of its create step, deleted by UID. */
+import { z } from "zod";
 import { isNotFound, type KubeApi, type KubeObject } from "../../kube/api.ts";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { OwnedObject } from "../../model/instance.ts";
 import { ANNOTATIONS, LABELS } from "../../model/marks.ts";
 import { isAttemptOf } from "../step-id.ts";
+import { done, happened, NOT_HAPPENED, type Outcome, type Probe } from "../step-kind.ts";
 import { listAll } from "./list-all.ts";
-import { annotationOf, blueprintTypes, findOwned, ownedObjectOf, refOfOwned } from "./objects.ts";
+import { annotationOf, blueprintTypes, findOwned, ownedObjectOf, ownedObjectSchema, refOfOwned } from "./objects.ts";
 
-export interface MadeFor {
-  readonly instance: string;
-  readonly namespace: string;
-  readonly objects: readonly OwnedObject[];
-  /** The create step, without its attempt. */
-  readonly createdBy: string;
+export const madeForSchema = z.object({
+  instance: z.string(),
+  namespace: z.string(),
+  objects: z.array(ownedObjectSchema),
+  /** The create step, without its attempt: what carries its mark is ours. */
+  createdBy: z.string(),
+});
+export type MadeFor = z.infer<typeof madeForSchema>;
+
+/** Done only when none of it can be read any more; until then it throws what is tried again. */
+export async function deleteAll(made: MadeFor, kube: KubeApi): Promise<Outcome> {
+  for (const object of await remaining(made, kube)) await deleteExactly(object, kube);
+  const left = await remaining(made, kube);
+  if (left.length > 0) throw stillThere(made.instance, left);
+  return done("absent");
+}
+
+export async function probeAbsence(made: MadeFor, kube: KubeApi): Promise<Probe> {
+  return (await remaining(made, kube)).length === 0 ? happened("absent") : NOT_HAPPENED;
 }
 
 /** What can still be read, by UID, each object once. */
-export async function remaining(payload: MadeFor, kube: KubeApi): Promise<readonly KubeObjectOfOurs[]> {
+async function remaining(payload: MadeFor, kube: KubeApi): Promise<readonly KubeObjectOfOurs[]> {
   const found = new Map<string, KubeObjectOfOurs>();
   for (const object of payload.objects) {
     const seen = await findOwned(kube, object);
@@ -34,12 +49,12 @@ export async function remaining(payload: MadeFor, kube: KubeApi): Promise<readon
   return [...found.values()];
 }
 
-export interface KubeObjectOfOurs {
+interface KubeObjectOfOurs {
   readonly object: OwnedObject;
   readonly seen: KubeObject;
 }
 
-export async function deleteExactly({ object, seen }: KubeObjectOfOurs, kube: KubeApi): Promise<void> {
+async function deleteExactly({ object, seen }: KubeObjectOfOurs, kube: KubeApi): Promise<void> {
   if (seen.metadata.deletionTimestamp !== undefined) return; // its finalizers take their time
   try {
     await kube.delete(refOfOwned(object), { preconditions: { uid: object.uid }, propagationPolicy: "Background" });
@@ -48,7 +63,7 @@ export async function deleteExactly({ object, seen }: KubeObjectOfOurs, kube: Ku
   }
 }
 
-export function stillThere(instance: string, left: readonly KubeObjectOfOurs[]): RelevoError {
+function stillThere(instance: string, left: readonly KubeObjectOfOurs[]): RelevoError {
   return new RelevoError("objects_remain", `Objects of ${instance} are deleted and not yet gone.`, {
     class: "retryable",
     found: left.map(({ object }) => `${object.kind} ${object.name}`),

@@ -109,9 +109,9 @@ export const ACT: readonly Mutant[] = [
   {
     name: "delete-probe-always-happened",
     rule: "D5/effect: a step that ends absent verified it",
-    file: "src/act/steps/delete-instance.ts",
-    find: "return (await remaining(payload, kube)).length === 0 ? happened",
-    replace: "return (await remaining(payload, kube)).length >= 0 ? happened",
+    file: "src/act/steps/owned-objects.ts",
+    find: "return (await remaining(made, kube)).length === 0 ? happened",
+    replace: "return (await remaining(made, kube)).length >= 0 ? happened",
     shownBy: seeds("node_drift", "api_errors", "controller_crash"),
   },
   {
