@@ -3,6 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import { NODES } from "../../src/kube/resources.ts";
 import { spotId } from "../../src/model/placement.ts";
 import { Harness, ordersPool } from "./harness.ts";
+import { podOf } from "./pods.ts";
 
 let harness: Harness;
 afterEach(() => harness.close());
@@ -23,18 +24,7 @@ async function interrupt(node: string): Promise<void> {
 }
 
 /** Two fit on a machine. */
-const HALF = {
-  containers: [
-    {
-      name: "main",
-      image: "example",
-      command: ["run"],
-      ports: [{ containerPort: 8080 }],
-      readinessProbe: { httpGet: { port: 8080 }, periodSeconds: 1 },
-      resources: { requests: { cpu: "1900m" } },
-    },
-  ],
-};
+const HALF = podOf("1900m");
 
 test("a spot warms with each notice, with a launch that the cloud refuses, and with a machine that is just gone, each once (S2)", async () => {
   harness = await Harness.start({ nodes: 6, provisioner: { maxNodes: 12, vanishAfterMs: 5_000 } });

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import type { InstanceRecord } from "../../src/model/instance.ts";
 import { MOST_UNPLACED } from "../../src/control/evacuation-supply.ts";
 import { Harness, ordersPool } from "./harness.ts";
+import { podOf } from "./pods.ts";
 
 let harness: Harness;
 afterEach(() => harness.close());
@@ -30,18 +31,7 @@ async function untilReplaced(records: readonly InstanceRecord[], pool: string): 
 }
 
 /** Each fills a machine. */
-const WHOLE = {
-  containers: [
-    {
-      name: "main",
-      image: "example",
-      command: ["run"],
-      ports: [{ containerPort: 8080 }],
-      readinessProbe: { httpGet: { port: 8080 }, periodSeconds: 1 },
-      resources: { requests: { cpu: "3" } },
-    },
-  ],
-};
+const WHOLE = podOf("3");
 
 test("where no more machines may be made no more successors look for room than may; the rest is told why, and all are replaced in the end", async () => {
   harness = await Harness.start({ nodes: 15, provisioner: { maxNodes: 15 } });
