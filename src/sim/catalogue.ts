@@ -46,7 +46,8 @@ export const FAULT_MEANING: Readonly<Record<FaultKind, string>> = {
   store_lost_replies: "a commit happens and its caller hears that it failed",
   prober_cut: "the controller reaches no instance, everybody else does: all checks fail at once",
   controller_pause: "the controller stands still, as after SIGSTOP",
-  two_controllers: "a controller stands still, another takes over, the first goes on with what it believed",
+  two_controllers:
+    "a controller stands still, another takes over, the first goes on with what it believed; sometimes a gateway replica reaches that one again",
   second_controller: "two controllers run and act at once, then one of them ends",
   clock_jump: "the wall clock of the controller's or the gateways' machine is set, forward or back, for good or for a while",
   gateway_pause: "a gateway replica stands still",

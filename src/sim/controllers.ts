@@ -67,6 +67,8 @@ interface Running {
 /** One that is no longer the one that others reach: until it is let go on, and until its supervisor ends it. */
 export interface FormerController {
   resume(): void;
+  /** From now on, and as long as it runs, the way of this gateway replica leads to it. */
+  reachedBy(replica: string): void;
   end(): void;
 }
 
@@ -89,6 +91,8 @@ export class Controllers {
   #running: Running | undefined;
   /** Others that run or stand still: deposed, or about to be. */
   readonly #others = new Set<Running>();
+  /** By gateway replica: to whom its way leads instead, as long as that one runs. */
+  readonly #astray = new Map<string, Running>();
   /** How far the wall clock of the machine is off, for whichever process runs there. */
   #skewMs = 0;
   #count = 0;
@@ -184,7 +188,11 @@ export class Controllers {
     if (pauseFirst) this.pause();
     this.#others.add(first);
     this.start();
-    return { resume: () => this.#resume(first.process), end: () => first.process.kill() };
+    return {
+      resume: () => this.#resume(first.process),
+      reachedBy: (replica) => void this.#astray.set(replica, first),
+      end: () => first.process.kill(),
+    };
   }
 
   /** The newest one ends, and the one before it is reached again. */
@@ -206,9 +214,10 @@ export class Controllers {
     for (const { process } of [...this.#others, ...(this.#running === undefined ? [] : [this.#running])]) process.skewMs += byMs;
   }
 
-  /** Whoever is there now; undefined when nobody is. */
-  reach(): Reach | undefined {
-    const running = this.#running;
+  /** To whom the way of this gateway replica leads now; undefined when nobody is there. */
+  reach(replica: string): Reach | undefined {
+    const former = this.#astray.get(replica);
+    const running = former?.process.isAlive === true ? former : this.#running;
     if (running === undefined) return undefined;
     return {
       call: (work) => this.#callTo(running, work),

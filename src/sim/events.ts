@@ -31,6 +31,7 @@ export type SimEvent =
   /** A write that the API server applied: `before` and `after` are undefined where there is none. */
   | {
       readonly type: "api_write";
+      readonly process: string;
       readonly method: WriteMethod;
       readonly ref: ObjectRef;
       readonly body: unknown;

@@ -69,8 +69,11 @@ export type Fault =
   | { readonly kind: "prober_cut"; readonly forMs: number }
   // ---- processes that stand still, twice, or believe in another time
   | { readonly kind: "controller_pause"; readonly forMs: number }
-  /** The running one stands still, another begins, the first goes on with what it believed, and ends after a while. */
-  | { readonly kind: "two_controllers"; readonly pausedMs: number; readonly bothMs: number }
+  /**
+   * The running one stands still, another begins, the first goes on with what it believed, and ends after a while. `strays`: a gateway replica whose way leads
+   * to the first one again, as in a network that is parted.
+   */
+  | { readonly kind: "two_controllers"; readonly pausedMs: number; readonly bothMs: number; readonly strays?: number }
   /** Another one begins beside the one that runs; one of them ends after a while. */
   | { readonly kind: "second_controller"; readonly bothMs: number; readonly firstEnds: boolean }
   | { readonly kind: "clock_jump"; readonly of: "controller" | "gateway"; readonly byMs: number; readonly backAfterMs: number | null }
@@ -184,6 +187,7 @@ const MAKERS: { readonly [K in FaultKind]: (random: Random) => Extract<Fault, { 
     kind: "two_controllers",
     pausedMs: between(random, 1_000, 40_000),
     bothMs: between(random, 500, 15_000),
+    ...(chance(random, 0.5) ? { strays: random.next() } : {}),
   }),
   second_controller: (random) => ({ kind: "second_controller", bothMs: between(random, 1_000, 20_000), firstEnds: chance(random, 0.5) }),
   clock_jump: (random) => ({

@@ -353,6 +353,11 @@ export class GatewayReplica {
 
   // ---- the link
 
+  /** Its stream breaks, and it opens another one. */
+  reconnect(): void {
+    this.#options.process.whenRunning(() => void this.#connect());
+  }
+
   async #connect(): Promise<void> {
     const stream = ++this.#stream;
     this.#heardAt = this.#clock.monotonic();

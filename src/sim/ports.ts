@@ -138,7 +138,7 @@ export function simulatedKube(api: KubeApi, find: (ref: ObjectRef) => KubeObject
       const after = method === "create" ? (result as KubeObject) : find(ref);
       const isChanged = before?.metadata.resourceVersion !== after?.metadata.resourceVersion;
       if (ref.type.plural !== "events" && isChanged) log.add(`${process.name} ${method} ${nameOf(ref)}`);
-      observe({ type: "api_write", method, ref, body, before, after });
+      observe({ type: "api_write", process: process.name, method, ref, body, before, after });
       return result;
     });
 

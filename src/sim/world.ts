@@ -256,7 +256,7 @@ export class World {
     let reached: Reach | undefined;
     return {
       open: async (replica, line, closed) => {
-        const reach = (reached = this.controllers.reach());
+        const reach = (reached = this.controllers.reach(replica));
         if (reach === undefined) throw new RelevoError("connection_refused", "nobody listens there", { class: "retryable" });
         const forget = reach.onDeath(closed);
         try {

@@ -3,12 +3,12 @@
  * with any, nothing is kept, because it is not the whole.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { arch, cpus, platform, tmpdir } from "node:os";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { circumstances, keepEvidence } from "./keep.ts";
 
 const root = join(import.meta.dirname, "..", "..");
-const evidence = join(root, "docs", "evidence");
 const args = process.argv.slice(2);
 
 /** The part of vitest's JSON report that is used. */
@@ -51,22 +51,6 @@ function keep(report: Report): void {
       durationMs: duration === null || duration === undefined ? null : Math.round(duration),
     })),
   );
-  const document = {
-    commit: git("rev-parse", "HEAD"),
-    uncommittedChanges: git("status", "--porcelain") !== "",
-    at: new Date(report.startTime).toISOString(),
-    node: process.version,
-    machine: `${platform()}-${arch()}, ${cpus().length} cores`,
-    passed: report.numPassedTests,
-    failed: report.numFailedTests,
-    tests,
-  };
-  mkdirSync(evidence, { recursive: true });
-  writeFileSync(join(evidence, "test-long.json"), `${JSON.stringify(document, null, 2)}\n`);
-}
-
-function git(...args: string[]): string {
-  const run = spawnSync("git", args, { cwd: root, encoding: "utf8" });
-  if (run.status !== 0) throw new Error(`git ${args.join(" ")} failed: ${run.stderr}`);
-  return run.stdout.trim();
+  const { startTime, numPassedTests: passed, numFailedTests: failed } = report;
+  keepEvidence("test-long", circumstances(new Date(startTime)), { passed, failed, tests });
 }

@@ -6,7 +6,7 @@ import { AssertionFailure } from "../../src/kernel/assert.ts";
 import { RelevoError } from "../../src/kernel/errors.ts";
 import type { Schedule } from "../../src/sim/shrink.ts";
 import { load, type Mutant } from "./mutant.ts";
-import { MUTANTS, UNSHOWN } from "./mutants.ts";
+import { MUTANTS } from "./mutants.ts";
 
 /** What the child says of a seed; `id` is null when nothing was violated. */
 export interface SeedLine {
@@ -17,7 +17,7 @@ export interface SeedLine {
 }
 
 const [name, from, to, flag] = process.argv.slice(2);
-const mutant = [...MUTANTS, ...UNSHOWN].find((each) => each.name === name);
+const mutant = MUTANTS.find((each) => each.name === name);
 if (mutant === undefined) throw new RelevoError("mutant_unknown", "There is no mutant of this name.", { found: name });
 
 const say = (line: SeedLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);

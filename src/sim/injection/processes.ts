@@ -25,11 +25,16 @@ export const PROCESS_FAULTS: Handlers<ProcessFault> = {
     return true;
   },
 
-  two_controllers({ pausedMs, bothMs }, injection) {
+  two_controllers({ pausedMs, bothMs, strays }, injection) {
     const { controllers } = injection.world;
     const first = controllers.another({ pauseFirst: true });
     if (first === undefined) return false;
     injection.until(pausedMs, () => {
+      const replica = strays === undefined ? undefined : pickReplica(injection, strays);
+      if (replica !== undefined) {
+        first.reachedBy(replica.id);
+        replica.reconnect();
+      }
       first.resume();
       injection.until(bothMs, () => first.end());
     });

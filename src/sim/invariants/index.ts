@@ -21,7 +21,7 @@ import {
   whoIsLeftAloneHasAReason,
 } from "./plans.ts";
 import { disruptionsAreFew, drainsBearTheGravestLoss, frozenMeansNoDecision } from "./policy.ts";
-import { replayedStepsActOnce, stepsAreRecordedFirst } from "./steps.ts";
+import { replayedStepsActOnce, stepsAreRecordedFirst, whatIsWithdrawnIsNotTriedAgain } from "./steps.ts";
 import { countsAddUp, trafficFollowsAPassedCheck } from "./traffic.ts";
 import {
   gatewaysGoForward,
@@ -66,6 +66,7 @@ export function allCheckers(): readonly Checker[] {
     flagOffMeansNoMutation(),
     ofTheStore(replayedStepsActOnce),
     stepsAreRecordedFirst(),
+    ofTheStore(whatIsWithdrawnIsNotTriedAgain),
     doneStepsHaveTheirEffect(),
     deletedIsAbsent(),
     protectionIsProven(),

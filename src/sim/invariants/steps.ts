@@ -1,4 +1,4 @@
-import { ANNOTATIONS } from "../../model/marks.ts";
+import { ANNOTATIONS, LABELS } from "../../model/marks.ts";
 import type { Checker } from "./checker.ts";
 
 /** Watches: effects in the cluster and at instances, each counted by the step that it bears. */
@@ -60,6 +60,48 @@ export function stepsAreRecordedFirst(): Checker {
       const step = event.after?.metadata.annotations?.[event.method === "create" ? ANNOTATIONS.step : ANNOTATIONS.cordonedBy];
       if (step !== undefined && event.ref.type.plural !== "pods" && !open.has(step))
         violate(`${event.method} ${event.ref.name} by ${step}, which is not recorded`);
+    },
+  };
+}
+
+/**
+ * Watches: what create steps make, since of those it is seen who made it, and what withdraws them: their instance moves on, or the pool goes to another process.
+ * An attempt that had begun by then may still arrive; one that began later may not.
+ */
+export function whatIsWithdrawnIsNotTriedAgain(): Checker {
+  /** By process and step: when the last attempt was over, and from when on the next one may have begun. */
+  const retries = new Map<string, { readonly notedAt: number; nextFrom: number }>();
+  const movedOnAt = new Map<string, number>();
+  /** By pool: who has it. */
+  const owners = new Map<string, { readonly process: string; readonly since: number }>();
+  return {
+    id: "D5/withdrawn",
+    rule: "a step that is not wanted any more, or is somebody else's, is not tried again",
+    watches: ["claimed", "committed", "api_write"],
+    on(event, { truth, violate }) {
+      const now = truth.now();
+      if (event.type === "claimed") owners.set(event.authority.pool, { process: event.process, since: now });
+      if (event.type === "committed")
+        for (const change of event.changes) {
+          if (change.kind === "move_instance" && change.from === "creating") movedOnAt.set(change.instance, now);
+          if (change.kind === "retry_step")
+            retries.set(`${event.process} ${change.step}`, { notedAt: now, nextFrom: now + change.notBefore - event.now });
+          // It wakes what sleeps between two attempts.
+          if (change.kind !== "record_step" || change.step.instance === null) continue;
+          for (const [key, retry] of retries)
+            if (key.startsWith(`${event.process} create/${change.step.instance}`)) retry.nextFrom = Math.min(retry.nextFrom, now);
+        }
+      if (event.type !== "api_write" || event.method !== "create") return;
+      const { annotations, labels } = event.after?.metadata ?? {};
+      const [step, instance] = [annotations?.[ANNOTATIONS.step] ?? "", labels?.[LABELS.instance] ?? ""];
+      const retry = retries.get(`${event.process} ${step}`);
+      if (retry === undefined) return;
+      const movedOn = movedOnAt.get(instance);
+      if (movedOn !== undefined && movedOn < retry.notedAt)
+        violate(`${step} makes ${event.ref.name} in an attempt after ${instance} moved on`);
+      const owner = owners.get(`${event.ref.namespace}/${labels?.[LABELS.pool]}`);
+      if (owner !== undefined && owner.process !== event.process && owner.since < retry.nextFrom)
+        violate(`${event.process} makes ${event.ref.name} by ${step} in an attempt after ${owner.process} took over`);
     },
   };
 }

@@ -1,5 +1,5 @@
 /** Faults of the steps and of their executor. */
-import { type Mutant, seeds } from "../mutant.ts";
+import { type Mutant, plannedIn, seeds } from "../mutant.ts";
 
 export const ACT: readonly Mutant[] = [
   {
@@ -170,5 +170,20 @@ export const ACT: readonly Mutant[] = [
     find: '  const loss = drain?.loss ?? record?.drainLoss ?? "forced";',
     replace: '  const loss = drain?.loss ?? "forced";',
     shownBy: seeds("node_drift"),
+  },
+  {
+    name: "retries-are-not-confirmed",
+    rule: "D5: before a retry it is asked whether the step is still wanted",
+    file: "src/act/executor.ts",
+    find: "if (!isFresh && !(await this.#confirm(task, bound)))",
+    replace: "if (!isFresh && this.#closed && !(await this.#confirm(task, bound)))",
+    shownBy: plannedIn(
+      "spacious",
+      20_000,
+      { atMs: 1_000, fault: { kind: "resize", by: 2, forMs: 3_000 } },
+      { atMs: 1_005, fault: { kind: "api_errors", share: 0.9, forMs: 7_000 } },
+      { atMs: 9_000, fault: { kind: "resize", by: 2, forMs: 3_000 } },
+      { atMs: 9_005, fault: { kind: "api_errors", share: 0.9, forMs: 7_000 } },
+    ),
   },
 ];

@@ -1,5 +1,5 @@
 /** Faults of the gateway. */
-import { type Mutant, seeds } from "../mutant.ts";
+import { type Mutant, plannedIn, seeds } from "../mutant.ts";
 
 export const GATEWAY: readonly Mutant[] = [
   {
@@ -41,5 +41,19 @@ export const GATEWAY: readonly Mutant[] = [
     find: "    obligation.ledger.counts.inFlight -= 1;\n    obligation.ledger.counts.queued += 1;",
     replace: "    obligation.ledger.counts.inFlight -= 1;",
     shownBy: seeds("node_death"),
+  },
+  {
+    name: "membership-applied-backwards",
+    rule: "I2/gateway: a gateway replica applies no older membership",
+    file: "src/gateway/membership.ts",
+    find: "    if (applied !== undefined && order < 0) {",
+    replace: "    if (applied !== undefined && order < -9) {",
+    shownBy: plannedIn(
+      "spacious",
+      30_000,
+      { atMs: 500, fault: { kind: "two_controllers", pausedMs: 15_000, bothMs: 8_000, strays: 0.1 } },
+      { atMs: 1_500, fault: { kind: "operator_drain", pick: 0.1 } },
+      { atMs: 3_000, fault: { kind: "operator_drain", pick: 0.9 } },
+    ),
   },
 ];

@@ -1,4 +1,5 @@
 /** Faults of the store and of the controller's own state. */
+import type { PlannedFault } from "../../../src/sim/faults.ts";
 import { type Mutant, planned, plannedIn, seeds } from "../mutant.ts";
 
 export const STORE: readonly Mutant[] = [
@@ -83,6 +84,23 @@ export const STORE: readonly Mutant[] = [
       { atMs: 500, fault: { kind: "node_drift", pick: 0.9, clearsAfterMs: null } },
       { atMs: 900, fault: { kind: "driver_errors", share: 0.7, forMs: 15_000 } },
       { atMs: 2_000, fault: { kind: "api_errors", share: 0.9, forMs: 12_000 } },
+    ),
+  },
+  // It shows when something becomes known, while a drain is being recorded, that makes another one go first.
+  {
+    name: "pass-does-not-wait-for-records",
+    rule: "I5: the same spare instance is not spent twice",
+    file: "src/control/controller.ts",
+    find: "    await this.#parts.executor.recorded(key);\n",
+    replace: "",
+    shownBy: plannedIn(
+      "blind",
+      20_000,
+      { atMs: 300, fault: { kind: "store_busy", upToMs: 1_500, forMs: 19_000 } },
+      ...[1_000, 6_000, 11_000, 16_000].flatMap((atMs, index): readonly PlannedFault[] => [
+        { atMs, fault: { kind: "resize", by: -1, forMs: 4_000 } },
+        { atMs, fault: { kind: "operator_drain", pick: 0.1 + index * 0.2 } },
+      ]),
     ),
   },
 ];
