@@ -20,11 +20,17 @@ import type { Process } from "./steps/process.ts";
 import type { ProtectPod } from "./steps/protect-pod.ts";
 import type { UncordonNode } from "./steps/uncordon-node.ts";
 
+/** What is installed in the cluster beside the CRDs. */
+export interface ClusterSetup {
+  /** The PriorityClasses of `priorityClassOf`: a pod that names one which is missing is never made. */
+  readonly hasPriorityClasses?: boolean;
+}
+
 /**
  * `blueprint` is the instance's own snapshot (`getBlueprint(record.blueprintHash)`), read only for `create_instance`. Throws `effect_not_possible` when the
  * snapshot does not hold what the effect names: a fault of the planner.
  */
-export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unknown): StepDraft {
+export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unknown, cluster: ClusterSetup = {}): StepDraft {
   if (effect.kind === "delete_stranger") return draftStranger(effect, snapshot);
   const seen = instanceOf(effect, snapshot);
   const { id: instance } = seen.record;
@@ -39,7 +45,7 @@ export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unk
   });
   switch (effect.kind) {
     case "create_instance":
-      return draft(stepIds.create(instance), "create_instance/1", createPayload(snapshot, instance, blueprint, effect.placement));
+      return draft(stepIds.create(instance), "create_instance/1", createPayload(snapshot, instance, blueprint, effect.placement, cluster));
     case "protect_pod": {
       const payload: ProtectPod = { pod: { namespace: snapshot.namespace, ...effect.pod }, objects: [...seen.record.objects] };
       return draft(stepIds.protect(effect.pod.uid), "protect_pod/1", payload);
@@ -85,6 +91,7 @@ export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unk
         from: phase,
         objects: [...objects],
         createdBy: stepIds.create(instance),
+        ...accountOf(snapshot),
       };
       return draft(stepIds.delete(instance), "delete_instance/1", payload);
     }
@@ -125,6 +132,7 @@ function draftStranger(effect: Extract<Effect, { kind: "delete_stranger" }>, sna
     namespace: snapshot.namespace,
     objects: [...stranger.objects],
     createdBy: stepIds.create(instance),
+    ...accountOf(snapshot),
   };
   return { id, operation: id, pool: snapshot.pool, instance: null, kind: "delete_stranger/1", payload, reason: why };
 }
@@ -134,10 +142,28 @@ function operationOf({ id, replaces }: InstanceRecord): string {
   return replaces === null ? `instance/${id}` : `replace/${replaces}`;
 }
 
-function createPayload(snapshot: PoolSnapshot, instance: string, blueprint: unknown, placement: Placement | undefined): CreateInstance {
+function createPayload(
+  snapshot: PoolSnapshot,
+  instance: string,
+  blueprint: unknown,
+  placement: Placement | undefined,
+  { hasPriorityClasses = false }: ClusterSetup,
+): CreateInstance {
   const { namespace, name, spec } = snapshot;
-  const objects = renderBlueprint(blueprint, { instance, pool: name, site: spec.sites[0] ?? "local", namespace }, placement);
-  return { instance, namespace, createdBy: stepIds.create(instance), objects: objects as CreateInstance["objects"] };
+  const names = { instance, pool: name, site: spec.sites[0] ?? "local", namespace };
+  const objects = renderBlueprint(blueprint, hasPriorityClasses ? { ...names, priority: spec.priority } : names, placement);
+  return {
+    instance,
+    namespace,
+    createdBy: stepIds.create(instance),
+    objects: objects as CreateInstance["objects"],
+    ...accountOf(snapshot),
+  };
+}
+
+/** As it is wanted now: what an earlier account made, the present one must be able to delete. */
+function accountOf({ spec: { serviceAccountName } }: PoolSnapshot): { readonly serviceAccount?: string } {
+  return serviceAccountName === undefined ? {} : { serviceAccount: serviceAccountName };
 }
 
 function admitPayload(effect: Extract<Effect, { kind: "admit_instance" }>, seen: InstanceSnapshot, snapshot: PoolSnapshot): AdmitInstance {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { RelevoError } from "../kernel/errors.ts";
 import { KubeApiError } from "../kube/api.ts";
+import { reason } from "../model/reasons.ts";
 import { storeUnavailable } from "../store/port.ts";
 import { done } from "./step-kind.ts";
 import { aCreate, aKind, API_DOWN, draftOf, MINUTES, useHarness } from "./testing/executor-harness.ts";
@@ -85,13 +86,37 @@ test("a lost reply of the cluster is settled by the probe, and the effect is the
 
 test("a terminal error ends the step as failed with its code, and the candidate with it (D14)", async () => {
   await storedInstance(h.world.store, h.authority, 0, "pending");
-  const forbidden = new KubeApiError({ code: 403, reason: "Forbidden" }, "not allowed");
-  const kube = faulty(h.world.kube, ({ method }) => (method === "create" ? { error: forbidden, side: "before" } : undefined));
+  const invalid = new KubeApiError({ code: 422, reason: "Invalid" }, "not valid");
+  const kube = faulty(h.world.kube, ({ method }) => (method === "create" ? { error: invalid, side: "before" } : undefined));
 
   await h.anExecutor({ kube }).start(h.authority, aCreate());
 
-  expect(await h.stepsAs()).toEqual([`create/${INSTANCE} failed kube_forbidden`]);
-  expect(await recordOf(h.world.store)).toMatchObject({ phase: "failed", failure: "kube_forbidden" });
+  expect(await h.stepsAs()).toEqual([`create/${INSTANCE} failed kube_invalid`]);
+  expect(await recordOf(h.world.store)).toMatchObject({ phase: "failed", failure: "kube_invalid" });
+});
+
+test("a missing permission fails no candidate: it is named as the reason, and the step goes on once it is given (D11, D12)", async () => {
+  await storedInstance(h.world.store, h.authority, 0, "pending");
+  const message =
+    'deployments.apps is forbidden: User "system:serviceaccount:default:relevo-instances" cannot create resource "deployments"';
+  const forbidden = new KubeApiError({ code: 403, reason: "Forbidden", message }, "POST");
+  let isForbidden = true;
+  const kube = faulty(h.world.kube, ({ method }) =>
+    isForbidden && method === "create" ? { error: forbidden, side: "before" } : undefined,
+  );
+  const executor = h.anExecutor({ kube });
+
+  const over = executor.start(h.authority, aCreate());
+  await h.world.clock.advance(10_000);
+
+  const holds = executor.resume(h.authority, (await h.world.store.readPool(h.authority.pool))?.openSteps ?? []);
+  expect(holds).toEqual([
+    { kind: "hold", subject: INSTANCE, reason: reason("step_forbidden", { step: `create/${INSTANCE}`, found: message }) },
+  ]);
+  isForbidden = false;
+  await h.world.clock.advance(60_000);
+  await over;
+  expect(await h.stepsAs()).toEqual([`create/${INSTANCE} done created`]);
 });
 
 test("a decision that cannot be recorded (disk full) does nothing, and the planner is asked again later", async () => {

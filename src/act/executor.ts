@@ -14,7 +14,7 @@ import type { Clock } from "../kernel/clock.ts";
 import { compareEpochs } from "../kernel/epoch.ts";
 import { describeError, RelevoError } from "../kernel/errors.ts";
 import type { Random } from "../kernel/random.ts";
-import type { KubeApi } from "../kube/api.ts";
+import { isForbidden, type KubeApi } from "../kube/api.ts";
 import { reason } from "../model/reasons.ts";
 import type { StepDraft, StepRecord } from "../model/step.ts";
 import type { Hold } from "../plan/decision.ts";
@@ -36,6 +36,8 @@ export const RECORD_AGAIN_MS = 1_000;
 export const PLAN_AGAIN_MS = 100;
 /** A first attempt that had to wait for longer than this since its record asks first whether the pool is still ours. */
 export const CONFIRM_AFTER_MS = 1_000;
+/** Of what a server says in a refusal. */
+const REFUSAL_CHARS_MAX = 400;
 /** How long `close` waits for attempts that are under way. */
 export const CLOSE_WITHIN_MS = 5_000;
 
@@ -83,6 +85,8 @@ interface Task {
   id: string;
   authority: Authority;
   pause: AbortController | undefined;
+  /** What the API server said when it last refused the step for want of a permission or of quota. */
+  refusal: string | undefined;
   over: Promise<void>;
   readonly recorded: PromiseWithResolvers<void>;
 }
@@ -140,6 +144,9 @@ class StepExecutor implements Executor {
         continue;
       }
       void this.#spawn(authority, step, baseOf(step.id), (task) => this.#goOn(task, step));
+      const found = this.#tasks.get(`${authority.pool} ${baseOf(step.id)}`)?.refusal;
+      if (found !== undefined)
+        holds.push({ kind: "hold", subject: step.instance ?? "", reason: reason("step_forbidden", { step: step.id, found }) });
     }
     return holds;
   }
@@ -184,6 +191,7 @@ class StepExecutor implements Executor {
       id: step.id,
       authority,
       pause: undefined,
+      refusal: undefined,
       over: Promise.resolve(),
       recorded: Promise.withResolvers(),
     };
@@ -365,6 +373,9 @@ class StepExecutor implements Executor {
       this.#options.log.warn(fields, `a step is tried again: ${fault === undefined ? code : describeError(fault)}`);
     else this.#options.log.error({ ...fields, err: fault }, "a step met a fault of the program and is tried again");
     await this.#persist(task, () => this.#journal.noteRetry(task.authority, task.id, notBefore, code));
+    const isNew = task.refusal === undefined;
+    task.refusal = isForbidden(fault) ? (fault.status.message ?? code).slice(0, REFUSAL_CHARS_MAX) : undefined;
+    if (isNew && task.refusal !== undefined) this.#options.onSettled(task.pool); // so that the pool says at once what it lacks
     await this.#pause(task, delayMs);
   }
 

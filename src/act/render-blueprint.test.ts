@@ -88,3 +88,15 @@ test("ownerReferences of a blueprint are dropped, keys are left as they are, an 
     },
   });
 });
+
+test("pods get the PriorityClass of their pool where there is one and the blueprint names none (S12)", () => {
+  const pods = (spec: object) => ({ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "a" }, spec: { template: { spec } } });
+  const classesOf = (spec: object, names = {}) =>
+    renderBlueprint({ objects: [pods(spec)] }, { ...NAMES, ...names }).map(
+      (object) => (object["spec"] as { template: { spec: { priorityClassName?: string } } }).template.spec.priorityClassName,
+    );
+
+  expect(classesOf({}, { priority: "critical" })).toEqual(["relevo-critical"]);
+  expect(classesOf({ priorityClassName: "theirs" }, { priority: "critical" })).toEqual(["theirs"]);
+  expect(classesOf({})).toEqual([undefined]);
+});

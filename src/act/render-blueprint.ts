@@ -5,7 +5,8 @@
  */
 import { z } from "zod";
 import { RelevoError } from "../kernel/errors.ts";
-import { ANNOTATIONS, LABELS } from "../model/marks.ts";
+import { ANNOTATIONS, LABELS, priorityClassOf } from "../model/marks.ts";
+import type { Priority } from "../model/membership.ts";
 import { ANYWHERE, isAnywhere, type Placement } from "../model/placement.ts";
 import { withPlacement } from "./render-placement.ts";
 
@@ -14,6 +15,8 @@ export interface RenderNames {
   readonly pool: string;
   readonly site: string;
   readonly namespace: string;
+  /** Given where the cluster has our PriorityClasses: pods for which the blueprint says nothing get the pool's. */
+  readonly priority?: Priority;
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -69,7 +72,7 @@ function renderObject(object: Json, names: RenderNames, isLead: boolean, placeme
             ? {}
             : { annotations: { ...child(templateMetadata, "annotations"), [ANNOTATIONS.placement]: JSON.stringify(placement) } }),
         },
-        spec: withPlacement(withEnvironment(child(template, "spec"), names), placement),
+        spec: withPlacement(withPriority(withEnvironment(child(template, "spec"), names), names.priority), placement),
       },
     },
   };
@@ -97,6 +100,11 @@ function withEnvironment(podSpec: Json, { instance, pool }: RenderNames): Json {
     containers: extend(podSpec["containers"]),
     ...(podSpec["initContainers"] === undefined ? {} : { initContainers: extend(podSpec["initContainers"]) }),
   };
+}
+
+function withPriority(podSpec: Json, priority: Priority | undefined): Json {
+  const isTheirs = podSpec["priorityClassName"] !== undefined || podSpec["priority"] !== undefined;
+  return priority === undefined || isTheirs ? podSpec : { ...podSpec, priorityClassName: priorityClassOf(priority) };
 }
 
 /** Keys stay as they are: a placeholder in a key is a mistake that the API server will name. */

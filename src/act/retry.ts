@@ -1,6 +1,7 @@
 /** What may be done about an error of a step, and when. The one place that decides it. */
 import { type ErrorClass, RelevoError } from "../kernel/errors.ts";
 import type { Random } from "../kernel/random.ts";
+import { isForbidden } from "../kube/api.ts";
 
 export const RETRY_FIRST_MS = 250;
 /** Also the longest time that a healed fault goes unnoticed. */
@@ -38,6 +39,8 @@ const VERDICTS: Readonly<Record<ErrorClass, Verdict>> = { conflict: "again", ret
 /** An error that is not ours is a fault of the program: nothing is known about the effect, so the step must not be given up as failed. */
 export function verdictOf(error: unknown): Verdict {
   if (!(error instanceof RelevoError)) return "later";
+  // A permission that is missing, or a quota that is used up, is for somebody else to give: the decision stands until then.
+  if (isForbidden(error)) return "later";
   return error.code === "stale_epoch" ? "stop" : VERDICTS[error.class];
 }
 

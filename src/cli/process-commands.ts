@@ -46,6 +46,8 @@ export interface ControllerCommandOptions extends GlobalOptions {
   /** Both or neither: where the learning of what the site absorbs begins. */
   readonly absorbPerSecond?: number;
   readonly absorbAtOnce?: number;
+  readonly instancesAccount?: string;
+  readonly priorityClasses?: boolean;
   readonly spotLead: number;
   readonly logLevel: string;
 }

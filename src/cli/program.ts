@@ -276,6 +276,11 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--absorb-per-second <n>", "how many evacuations the site is known to absorb a second; more is learned", count)
     .option("--absorb-at-once <n>", "and how many at once", count)
     .option("--advertise <url>", "how instances reach this API, to renew writer leases (default: where it listens)")
+    .option(
+      "--instances-account <name>",
+      "the ServiceAccount that makes the objects of Pools which name none (default: the controller itself)",
+    )
+    .option("--priority-classes", "the cluster has the PriorityClasses of deploy/: pods get that of their pool")
     .addOption(durationOption("--spot-lead <duration>", "how long a spot warning leads", 120_000))
     .addOption(level())
     .action(async (_options, command: Command) => ended(await processes.controller(context, optionsOf(command))));

@@ -8,7 +8,7 @@
  * 3. A pass whose store cannot be written changes nothing and is tried again.
  */
 import { changesOf } from "../act/changes-of.ts";
-import { draftStep } from "../act/draft-step.ts";
+import { type ClusterSetup, draftStep } from "../act/draft-step.ts";
 import type { Executor } from "../act/executor.ts";
 import type { Clock, Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
@@ -82,6 +82,7 @@ export interface ControllerParts {
   readonly ids: Ids;
   readonly owner: string;
   readonly log: ControllerLog;
+  readonly cluster?: ClusterSetup;
   /** Told after each pass; what metrics are made of. */
   readonly onPass?: (pass: Pass) => void;
 }
@@ -373,7 +374,8 @@ export class Controller {
   async #begin(authority: Authority, entry: PoolEntry, { snapshot, plan }: Pass): Promise<void> {
     for (const effect of plan.decisions.filter(isEffect)) {
       try {
-        void this.#parts.executor.start(authority, draftStep(effect, snapshot, await this.#blueprintFor(effect, snapshot)));
+        const draft = draftStep(effect, snapshot, await this.#blueprintFor(effect, snapshot), this.#parts.cluster);
+        void this.#parts.executor.start(authority, draft);
         this.#log("info", effect.kind, { pool: entry.key, ...describe(effect) });
       } catch (error) {
         // One effect that cannot be drafted must not keep the others back (I15).

@@ -48,6 +48,18 @@ export function parsePool(object: KubeObject): Parsed<PoolEntry> {
   };
 }
 
+/** With the account that makes the objects of a Pool which names none. */
+export function poolParser(instancesAccount: string | undefined): (object: KubeObject) => Parsed<PoolEntry> {
+  if (instancesAccount === undefined) return parsePool;
+  return (object) => {
+    const parsed = parsePool(object);
+    if (!parsed.ok || parsed.value.document.spec.serviceAccountName !== undefined) return parsed;
+    const { document } = parsed.value;
+    const spec = { ...document.spec, serviceAccountName: instancesAccount };
+    return { ok: true, value: { ...parsed.value, document: { ...document, spec } } };
+  };
+}
+
 /** Of an instance's snapshot; twelve hexadecimal digits tell apart all that one pool will ever have. */
 export function hashOf(spec: PoolSpec): string {
   return createHash("sha256")

@@ -33,6 +33,7 @@ const HELD: readonly ReasonCode[] = [
   "candidates_held",
   "evacuation_unsavable",
   "step_held",
+  "step_forbidden",
   "step_from_newer_version",
   "drain_overdue",
   "brake",

@@ -146,6 +146,13 @@ export interface KubeApi {
   delete(ref: ObjectRef, options?: DeleteOptions): Promise<void>;
   /** POST …/pods/NAME/eviction. */
   evict(ref: ObjectRef, options?: DeleteOptions): Promise<void>;
+  /** The same API, its calls made as another user. Absent where nobody is asked who calls, as in the embedded cluster's own process. */
+  as?(user: string): KubeApi;
+}
+
+/** The API as a ServiceAccount sees it; unchanged without an account. A caller who may not act for it is answered 403. */
+export function asServiceAccount(kube: KubeApi, namespace: string, account: string | undefined): KubeApi {
+  return account === undefined ? kube : (kube.as?.(`system:serviceaccount:${namespace}:${account}`) ?? kube);
 }
 
 /** The server answered, and the answer is an error. */
@@ -177,6 +184,10 @@ export function isConflict(error: unknown): boolean {
 
 export function isAlreadyExists(error: unknown): boolean {
   return error instanceof KubeApiError && error.httpCode === 409 && error.status.reason === "AlreadyExists";
+}
+
+export function isForbidden(error: unknown): error is KubeApiError {
+  return error instanceof KubeApiError && error.httpCode === 403;
 }
 
 export function isGone(error: unknown): boolean {

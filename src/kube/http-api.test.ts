@@ -6,7 +6,7 @@ import { startEmbeddedApi } from "../embedded/http/server.ts";
 import { storeForTest } from "../embedded/store/store-for-test.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
-import { KubeApiError, type WatchEvent } from "./api.ts";
+import { asServiceAccount, KubeApiError, type WatchEvent } from "./api.ts";
 import { type HttpKubeApiOptions, httpKubeApi } from "./http-api.ts";
 import { CONFIG_MAPS } from "./resources.ts";
 
@@ -162,5 +162,23 @@ test("sends the token and the right content types", async () => {
     ["PATCH", "/api/v1/namespaces/a/configmaps/b?fieldManager=relevo", "application/merge-patch+json", "Bearer secret"],
     ["PATCH", "/api/v1/namespaces/a/configmaps/b/status?fieldManager=relevo", "application/merge-patch+json", "Bearer secret"],
     ["DELETE", "/api/v1/namespaces/a/configmaps/b", "application/json", "Bearer secret"],
+  ]);
+});
+
+test("a call as a ServiceAccount says so in its headers, and the caller's own identity stays with it", async () => {
+  const seen: unknown[] = [];
+  const api = await against(
+    ({ headers }, response) => {
+      seen.push([headers.authorization, headers["impersonate-user"]]);
+      response.writeHead(200, { "content-type": "application/json" }).end("{}");
+    },
+    { token: "mine" },
+  );
+  const ref = { type: CONFIG_MAPS, namespace: "shop", name: "a" };
+  await asServiceAccount(api, "shop", "relevo-instances").get(ref);
+  await asServiceAccount(api, "shop", undefined).get(ref);
+  expect(seen).toEqual([
+    ["Bearer mine", "system:serviceaccount:shop:relevo-instances"],
+    ["Bearer mine", undefined],
   ]);
 });

@@ -63,11 +63,18 @@ class HttpKubeApi implements KubeApi {
   readonly #options: HttpKubeApiOptions;
   readonly #base: string;
   readonly #dispatcher: Dispatcher;
+  readonly #user: string | undefined;
 
-  constructor(options: HttpKubeApiOptions) {
+  constructor(options: HttpKubeApiOptions, dispatcher: Dispatcher = dispatcherFor(options), user?: string) {
     this.#options = options;
     this.#base = options.baseUrl.replace(/\/+$/, "");
-    this.#dispatcher = dispatcherFor(options);
+    this.#dispatcher = dispatcher;
+    this.#user = user;
+  }
+
+  /** Over the same connections. */
+  as(user: string): KubeApi {
+    return new HttpKubeApi(this.#options, this.#dispatcher, user);
   }
 
   close(): Promise<void> {
@@ -178,6 +185,8 @@ class HttpKubeApi implements KubeApi {
         ...(call.body === undefined ? {} : { "content-type": call.contentType ?? "application/json" }),
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...credentials,
+        // The groups of a service account are added by the server.
+        ...(this.#user === undefined ? {} : { "impersonate-user": this.#user }),
       },
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
       ...(signal === undefined ? {} : { signal }),

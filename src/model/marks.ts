@@ -1,10 +1,13 @@
 /** What Relevo writes on objects of Kubernetes, each name once. */
+import type { Priority } from "./membership.ts";
 
 /** On every object of a blueprint and in its pod templates. */
 export const LABELS = {
   /** The pool's name, without its namespace. */
   pool: "relevo.dev/pool",
   instance: "relevo.dev/instance",
+  /** On a Lease: which replica of the controller holds it. */
+  controller: "relevo.dev/controller",
 } as const;
 
 export const ANNOTATIONS = {
@@ -17,6 +20,8 @@ export const ANNOTATIONS = {
   /** On a node: the step that cordoned it, and the evidence for it. */
   cordonedBy: "relevo.dev/cordoned-by",
   cordonedFor: "relevo.dev/cordoned-for",
+  /** On a controller's Lease: the URL at which other replicas and gateways reach it. */
+  controllerApi: "relevo.dev/api",
 } as const;
 
 /** Marks that others read: on a pod they keep a voluntary disruption away. */
@@ -24,3 +29,8 @@ export const PROTECTION_MARKS: Readonly<Record<string, string>> = {
   "karpenter.sh/do-not-disrupt": "true",
   "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 };
+
+/** The PriorityClass of the pods of a pool, as `deploy/` makes it. */
+export function priorityClassOf(priority: Priority): string {
+  return `relevo-${priority}`;
+}

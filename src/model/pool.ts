@@ -70,6 +70,8 @@ export const poolSpecSchema = z
     priority: z.enum(PRIORITIES).default("standard"),
     /** Instances that are made, prepared and validated, and admitted only when one must be replaced; kept at this number. */
     standby: z.strictObject({ count: z.int().min(0).max(10_000).default(0) }).prefault({}),
+    /** Of the Pool's namespace: it makes and deletes the blueprint's objects. Absent: the controller's own choice (`--instances-account`). */
+    serviceAccountName: z.string().max(253).regex(OBJECT_NAME, "a name of lower-case letters, digits, dashes and dots").optional(),
     blueprint: z.strictObject({ objects: z.array(blueprintObject).min(1).max(20) }),
     /** How an instance is spoken to. */
     service: z

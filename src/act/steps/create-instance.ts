@@ -3,7 +3,7 @@
  * mark: the reply to the first try was lost. What a create leaves behind when it fails or is overtaken, the delete step finds by label and mark.
  */
 import { z } from "zod";
-import { isAlreadyExists, type KubeObject, type KubeObjectDraft, type ResourceType } from "../../kube/api.ts";
+import { asServiceAccount, isAlreadyExists, type KubeObject, type KubeObjectDraft, type ResourceType } from "../../kube/api.ts";
 import type { OwnedObject } from "../../model/instance.ts";
 import { ANNOTATIONS, LABELS } from "../../model/marks.ts";
 import type { Change } from "../../store/port.ts";
@@ -24,6 +24,8 @@ const createInstanceSchema = z.object({
   createdBy: z.string(),
   /** Rendered, in the order in which they are made. */
   objects: z.array(objectSchema).min(1),
+  /** The ServiceAccount of the namespace as which they are made; the controller itself without one. */
+  serviceAccount: z.string().optional(),
 });
 export type CreateInstance = z.infer<typeof createInstanceSchema>;
 
@@ -42,11 +44,12 @@ export const createInstance: StepKind<CreateInstance> = {
       if (findBlueprintType(object.apiVersion, object.kind) === undefined) return failed("kind_not_allowed");
       if (object.metadata.namespace !== payload.namespace) return failed("namespace_not_allowed");
     }
+    const account = asServiceAccount(ports.kube, payload.namespace, payload.serviceAccount);
     const made: OwnedObject[] = [];
     for (const object of payload.objects) {
       const type = findBlueprintType(object.apiVersion, object.kind);
       if (type === undefined) return failed("kind_not_allowed");
-      const seen = await createOnce(object, type, payload, ports);
+      const seen = await createOnce(object, type, payload, { ...ports, kube: account });
       if (seen === undefined) return failed("name_taken", { objects: leadFirst(made) });
       made.push(ownedObjectOf(seen, type));
     }
@@ -55,11 +58,12 @@ export const createInstance: StepKind<CreateInstance> = {
 
   /** All of its objects are there with its mark; when some are missing, making the rest is the same step. */
   async probe(payload, { kube }) {
+    const account = asServiceAccount(kube, payload.namespace, payload.serviceAccount);
     const found: OwnedObject[] = [];
     for (const { apiVersion, kind, metadata } of payload.objects) {
       const type = findBlueprintType(apiVersion, kind);
       if (type === undefined) return NOT_HAPPENED;
-      const seen = await findObject(kube, { type, namespace: payload.namespace, name: metadata.name });
+      const seen = await findObject(account, { type, namespace: payload.namespace, name: metadata.name });
       if (seen === undefined || !isOurs(seen, payload)) return NOT_HAPPENED;
       found.push(ownedObjectOf(seen, type));
     }

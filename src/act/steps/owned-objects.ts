@@ -1,6 +1,6 @@
 /** The objects of one instance: found by record and by the mark of its create step, deleted by UID. */
 import { z } from "zod";
-import { isNotFound, type KubeApi, type KubeObject } from "../../kube/api.ts";
+import { asServiceAccount, isNotFound, type KubeApi, type KubeObject } from "../../kube/api.ts";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { OwnedObject } from "../../model/instance.ts";
 import { ANNOTATIONS, LABELS } from "../../model/marks.ts";
@@ -15,11 +15,14 @@ export const madeForSchema = z.object({
   objects: z.array(ownedObjectSchema),
   /** The create step, without its attempt: what carries its mark is ours. */
   createdBy: z.string(),
+  /** The ServiceAccount of the namespace as which it is done; the controller itself without one. */
+  serviceAccount: z.string().optional(),
 });
 export type MadeFor = z.infer<typeof madeForSchema>;
 
 /** Done only when none of it can be read any more; until then it throws what is tried again. */
-export async function deleteAll(made: MadeFor, kube: KubeApi): Promise<Outcome> {
+export async function deleteAll(made: MadeFor, caller: KubeApi): Promise<Outcome> {
+  const kube = asServiceAccount(caller, made.namespace, made.serviceAccount);
   for (const object of await remaining(made, kube)) await deleteExactly(object, kube);
   const left = await remaining(made, kube);
   if (left.length > 0) throw stillThere(made.instance, left);
@@ -27,7 +30,9 @@ export async function deleteAll(made: MadeFor, kube: KubeApi): Promise<Outcome> 
 }
 
 export async function probeAbsence(made: MadeFor, kube: KubeApi): Promise<Probe> {
-  return (await remaining(made, kube)).length === 0 ? happened("absent") : NOT_HAPPENED;
+  return (await remaining(made, asServiceAccount(kube, made.namespace, made.serviceAccount))).length === 0
+    ? happened("absent")
+    : NOT_HAPPENED;
 }
 
 /** What can still be read, by UID, each object once. */

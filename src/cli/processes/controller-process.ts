@@ -31,6 +31,10 @@ export interface ControllerProcessOptions {
   readonly absorption?: { readonly perSecond: number; readonly burst: number } | undefined;
   /** How instances reach this API, where that is not the address on which it listens. */
   readonly advertise?: string | undefined;
+  /** The ServiceAccount that makes the objects of Pools which name none. */
+  readonly instancesAccount?: string | undefined;
+  /** The cluster has the PriorityClasses of `deploy/`. */
+  readonly priorityClasses?: boolean | undefined;
   readonly logLevel: string;
 }
 
@@ -57,6 +61,8 @@ export async function runController(options: ControllerProcessOptions): Promise<
     leaseDoor: { tokens: leaseTokens, url: () => new URL(RENEW_PATH, reachedAt).href },
     ...(options.spotLeadMs === undefined ? {} : { spotLeadMs: options.spotLeadMs }),
     ...(options.absorption === undefined ? {} : { absorption: options.absorption }),
+    ...(options.instancesAccount === undefined ? {} : { instancesAccount: options.instancesAccount }),
+    cluster: { hasPriorityClasses: options.priorityClasses ?? false },
   });
   const server = await createServer({
     options: { host: options.host, token: options.token, webhookSecret: options.webhookSecret, version: VERSION },

@@ -1,4 +1,5 @@
 /** Composes a controller: read models, planner, executor, gateways' registry, HTTP API, over one store and one cluster. */
+import type { ClusterSetup } from "../../act/draft-step.ts";
 import { createExecutor } from "../../act/executor.ts";
 import { watchCommits } from "../../control/commits.ts";
 import { Controller } from "../../control/controller.ts";
@@ -8,7 +9,7 @@ import { GatewayRegistry } from "../../control/gateways.ts";
 import { Journal } from "../../control/journal.ts";
 import { type LeaseDoor, Leases } from "../../control/leases.ts";
 import { Witnesses } from "../../control/rewound.ts";
-import { parsePool } from "../../control/pool-informer.ts";
+import { poolParser } from "../../control/pool-informer.ts";
 import { PoolWriter } from "../../control/pool-writer.ts";
 import { tellPools } from "../../control/tell-pools.ts";
 import { type BeginningAbsorption, EvacuationDesk } from "../../control/evacuation-desk.ts";
@@ -49,6 +50,9 @@ export interface ControllerComposition {
   readonly onPass?: (pass: Pass) => void;
   /** In the place of `planEvacuation`. */
   readonly evacuationPolicy?: EvacuationPolicy;
+  /** The ServiceAccount that makes the objects of Pools which name none; the controller itself without it. */
+  readonly instancesAccount?: string;
+  readonly cluster?: ClusterSetup;
   /** How instances renew a writer lease here; absent: no admission hands one out. */
   readonly leaseDoor?: LeaseDoor;
 }
@@ -71,7 +75,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     journal.committed(pool, changes, now);
   });
   const world = createWorld({ api: kube, clock, random, log: say });
-  const pools = createInformer({ api: kube, type: POOLS, clock, random, log: say, parse: parsePool });
+  const pools = createInformer({ api: kube, type: POOLS, clock, random, log: say, parse: poolParser(options.instancesAccount) });
   const writer = new PoolWriter(kube, clock, say);
 
   // The parts call each other back: each wake-up finds the controller once it stands.
@@ -144,6 +148,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     ids,
     owner: ids.next("controller"),
     log: say,
+    ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
     onPass,
   });
   tellPools(journal, writer, pools);
