@@ -27,9 +27,9 @@ for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
   flags+=" -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*}"
 done
 rm -f "$bin/built-from"
-go build -ldflags "$flags" -o "$bin/kube" .
+go build -buildvcs=false -ldflags "$flags" -o "$bin/kube" .
 (cd / && GOBIN=$bin GOFLAGS= go install -ldflags "-s -w" "sigs.k8s.io/kwok/cmd/kwok@$kwok")
-go build -ldflags "$flags" -o "$bin/karpenter" sigs.k8s.io/karpenter/kwok
+go build -buildvcs=false -ldflags "$flags" -o "$bin/karpenter" sigs.k8s.io/karpenter/kwok
 # The CRDs come out of the same module version as the program.
 cat "$(go list -m -f '{{.Dir}}' sigs.k8s.io/karpenter)"/{pkg,kwok}/apis/crds/*.yaml > "$bin/karpenter-crds.yaml"
 echo "$inputs" > "$bin/built-from"
