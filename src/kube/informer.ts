@@ -78,6 +78,7 @@ export interface Informer<T> {
   state(): InformerState;
   get(namespace: string | undefined, name: string): T | undefined;
   list(): readonly T[];
+  /** The same array as long as none of these objects changes. */
   byIndex(index: string, value: string): readonly T[];
   /** Objects that are there and could not be parsed. */
   problems(): readonly Problem[];
@@ -117,7 +118,7 @@ class ReflectedInformer<T> implements Informer<T> {
     this.#options = options;
     this.#reflector = initialState(options.reflector);
     this.#since = options.clock.now();
-    this.#indexes = new Map(Object.entries(options.indexes ?? {}).map(([name, of]) => [name, { of, keys: new Map() }]));
+    this.#indexes = new Map(Object.entries(options.indexes ?? {}).map(([name, of]) => [name, { of, keys: new Map(), found: new Map() }]));
   }
 
   start(): void {
@@ -157,11 +158,17 @@ class ReflectedInformer<T> implements Informer<T> {
   }
 
   byIndex(index: string, value: string): readonly T[] {
+    const of = this.#indexes.get(index);
+    const keys = of?.keys.get(value);
+    if (of === undefined || keys === undefined) return NOTHING;
+    const known = of.found.get(value);
+    if (known !== undefined) return known;
     const found: T[] = [];
-    for (const key of this.#indexes.get(index)?.keys.get(value) ?? []) {
+    for (const key of keys) {
       const object = valueOf(this.#entries.get(key));
       if (object !== undefined) found.push(object);
     }
+    of.found.set(value, found);
     return found;
   }
 
@@ -362,15 +369,21 @@ class ReflectedInformer<T> implements Informer<T> {
 interface Index<T> {
   readonly of: (value: T) => readonly string[];
   readonly keys: Map<string, Set<string>>;
+  /** Answers that were given, by value; each is dropped when an object under its value changes. */
+  readonly found: Map<string, readonly T[]>;
 }
+
+const NOTHING: readonly never[] = [];
 
 function reindex<T>(index: Index<T>, key: string, before: T | undefined, after: T | undefined): void {
   for (const value of before === undefined ? [] : index.of(before)) {
+    index.found.delete(value);
     const keys = index.keys.get(value);
     keys?.delete(key);
     if (keys?.size === 0) index.keys.delete(value);
   }
   for (const value of after === undefined ? [] : index.of(after)) {
+    index.found.delete(value);
     const keys = index.keys.get(value);
     if (keys === undefined) index.keys.set(value, new Set([key]));
     else keys.add(key);
