@@ -11,7 +11,7 @@
  */
 import type { InstanceDriver } from "../drivers/port.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { compareEpochs } from "../kernel/epoch.ts";
+import { compareEpochs, type Epoch } from "../kernel/epoch.ts";
 import { describeError, RelevoError } from "../kernel/errors.ts";
 import type { Random } from "../kernel/random.ts";
 import { isForbidden, type KubeApi } from "../kube/api.ts";
@@ -40,6 +40,8 @@ export const CONFIRM_AFTER_MS = 1_000;
 const REFUSAL_CHARS_MAX = 400;
 /** How long `close` waits for attempts that are under way. */
 export const CLOSE_WITHIN_MS = 5_000;
+/** How long `leave` waits for attempts of one pool. */
+export const LEAVE_WITHIN_MS = 2_000;
 
 export interface StepLog {
   info(fields: object, message: string): void;
@@ -72,6 +74,11 @@ export interface Executor {
   inFlight(pool: string): ReadonlySet<string>;
   /** Settles when each decision that was handed over so far is in the journal or dropped: what is read afterwards shows all that was decided (I5). */
   recorded(pool: string): Promise<void>;
+  /**
+   * The pool goes to another controller: nothing more is begun under this authority, and attempts that are under way are waited for, a bounded time. What has not
+   * ended stays `unknown`, for the next owner to understand.
+   */
+  leave(authority: Authority): Promise<void>;
   /** Begins nothing new; waits a bounded time for attempts that are under way. What has not ended stays `unknown`. */
   close(): Promise<void>;
 }
@@ -112,6 +119,8 @@ class StepExecutor implements Executor {
   readonly #journal: Journal;
   readonly #tasks = new Map<string, Task>();
   readonly #slots = new Map<string, Slots>();
+  /** By pool: the newest epoch under which nothing is begun any more. */
+  readonly #left = new Map<string, Epoch>();
   #closed = false;
 
   constructor(options: ExecutorOptions) {
@@ -159,12 +168,29 @@ class StepExecutor implements Executor {
     await Promise.all([...this.#tasks.values()].filter((task) => task.pool === pool).map((task) => task.recorded.promise));
   }
 
+  async leave({ pool, epoch }: Authority): Promise<void> {
+    this.#left.set(pool, epoch);
+    await this.#endTasks([...this.#tasks.values()].filter((task) => task.pool === pool), LEAVE_WITHIN_MS);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
-    for (const task of this.#tasks.values()) task.pause?.abort();
+    await this.#endTasks([...this.#tasks.values()], CLOSE_WITHIN_MS);
+  }
+
+  async #endTasks(tasks: readonly Task[], withinMs: number): Promise<void> {
+    if (tasks.length === 0) return;
+    for (const task of tasks) task.pause?.abort();
     const limit = new AbortController();
-    const all = Promise.all([...this.#tasks.values()].map(({ over }) => over)).then(() => limit.abort());
-    await Promise.race([all, this.#options.clock.sleep(CLOSE_WITHIN_MS, limit.signal).catch(() => undefined)]);
+    const all = Promise.all(tasks.map(({ over }) => over)).then(() => limit.abort());
+    await Promise.race([all, this.#options.clock.sleep(withinMs, limit.signal).catch(() => undefined)]);
+  }
+
+  /** Throws when nothing more may be begun for the task's pool. */
+  #assertGoesOn({ pool, authority }: Task): void {
+    if (this.#closed) throw stopped("this process ends");
+    const left = this.#left.get(pool);
+    if (left !== undefined && compareEpochs(authority.epoch, left) <= 0) throw stopped("the pool goes to another controller");
   }
 
   #spawn(authority: Authority, step: StepDraft, base: string, work: (task: Task) => Promise<Ending>): Promise<void> {
@@ -313,7 +339,7 @@ class StepExecutor implements Executor {
     const ports = { kube, driver, leases, step: { id: task.id } };
     try {
       return await (this.#slots.get(task.pool) as Slots).run(async () => {
-        if (this.#closed) throw stopped("this process ends");
+        this.#assertGoesOn(task);
         const isFresh = isFirst && this.#options.clock.monotonic() - since <= CONFIRM_AFTER_MS;
         if (!isFresh && !(await this.#confirm(task, bound))) return { outcome: superseded("overtaken") };
         if (isFirst) return { outcome: await bound.act(ports) };
@@ -346,7 +372,7 @@ class StepExecutor implements Executor {
     );
     for (const other of others) other.pause?.abort();
     await Promise.all(others.map(({ over }) => over));
-    if (this.#closed) throw stopped("this process ends");
+    this.#assertGoesOn(task);
   }
 
   async #hold(task: Task, why: string): Promise<Ending> {
@@ -397,7 +423,7 @@ class StepExecutor implements Executor {
   }
 
   async #pause(task: Task, delayMs: number): Promise<void> {
-    if (this.#closed) throw stopped("this process ends");
+    this.#assertGoesOn(task);
     const pause = new AbortController();
     task.pause = pause;
     try {
@@ -407,6 +433,6 @@ class StepExecutor implements Executor {
     } finally {
       task.pause = undefined;
     }
-    if (this.#closed) throw stopped("this process ends");
+    this.#assertGoesOn(task);
   }
 }
