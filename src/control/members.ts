@@ -1,6 +1,6 @@
-/**
- * The replicas of the controller: who lives, and where each is reached. It only elects: who may act for a pool is in the store.
- */
+/** The replicas of the controller: who lives, and where each is reached. It only elects: who may act for a pool is in the store. */
+import { ControllerMembers, type ControllerMembersOptions } from "../kube/election.ts";
+
 export interface Member {
   readonly id: string;
   /** Of its HTTP API, as other replicas and gateways reach it; null when it says none. */
@@ -15,11 +15,11 @@ export interface Members {
   start(): Promise<void>;
   /** In good order: the others need not wait until it counts as dead. Settles when they can know. */
   stop(): Promise<void>;
-  /** Those that count as living, this one included while it is one of them; by id. While the API server is away it stays as it was. */
+  /** Those that count as living, by id. While the API server is away it stays as it was. */
   live(): readonly Member[];
-  /** Whether the others see this one live: otherwise they take over what it has, and it must not take anything. */
-  isLive(): boolean;
-  /** Told when `live()` has changed, or `isLive()`. Returns how to stop listening. */
+  /** Whether the others can see that this one lives: otherwise they take over what it has, and it must not take anything. */
+  isHeld(): boolean;
+  /** Told when `live()` has changed. Returns how to stop listening. */
   onChange(listener: () => void): () => void;
 }
 
@@ -32,7 +32,24 @@ export function onlyMember(self: string, api: string | null = null): Members {
     start: () => Promise.resolve(),
     stop: () => Promise.resolve(),
     live: () => live,
-    isLive: () => true,
+    isHeld: () => true,
     onChange: () => () => undefined,
+  };
+}
+
+/** Where each replica holds a Lease. */
+export function electedMembers(options: ControllerMembersOptions): Members {
+  const members = new ControllerMembers(options);
+  return {
+    self: options.id,
+    isShared: true,
+    start() {
+      members.start();
+      return members.whenReady();
+    },
+    stop: () => members.stop(),
+    live: () => members.live(),
+    isHeld: () => members.isHeld(),
+    onChange: (listener) => members.onChange(listener),
   };
 }

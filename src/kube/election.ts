@@ -116,6 +116,12 @@ export class ControllerMembers {
     return this.#failing;
   }
 
+  /** Whether a renewal of ours was confirmed within the duration: otherwise the others may have taken over, and nothing is to be taken. */
+  isHeld(): boolean {
+    const { renewedAt, timing } = this.#state;
+    return !this.#isStopped && renewedAt !== null && this.#options.clock.monotonic() - renewedAt < timing.durationMs;
+  }
+
   /** Returns how to stop listening. Called with all who live, whenever that changes. */
   onChange(listener: (live: readonly ControllerMember[]) => void): () => void {
     this.#listeners.add(listener);
