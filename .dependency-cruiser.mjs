@@ -18,7 +18,7 @@ const MAY_IMPORT = {
   act: ["kernel", "model", "plan", "drivers", ...PORTS],
   notices: ["kernel", "model", "plan", ...PORTS],
   observe: ["kernel", "model", "plan", "drivers", "notices", "kube", "store/port.ts"],
-  server: ["kernel", "model", "plan", "lease", ...PORTS],
+  server: ["kernel", "model", "plan", "lease", "notices/registry.ts", ...PORTS],
   control: [
     "kernel",
     "model",

@@ -1,21 +1,23 @@
-/** The common form of what others say about capacity, and the errors of what cannot be understood. */
+/** The common form of what others say about capacity, and how the store keeps it. */
 import type { Instant } from "../kernel/clock.ts";
 import { RelevoError, showable } from "../kernel/errors.ts";
-import type { EvidenceReason } from "../model/evidence.ts";
 import type { NoticeRecord } from "../store/port.ts";
+import type { Announcement, NoticeReason } from "./source.ts";
 
 /** A message that is longer is refused. */
 export const MAX_NOTICE_BYTES = 64 * 1024;
+/** What one message names is cut to this many machines, in sorted order: AWS Health names at most 100 at once. */
+const MAX_MACHINES = 1_000;
 
 export interface Notice {
   readonly id: string;
   readonly source: string;
-  /** What makes two deliveries the same notice, within its source. */
+  /** What makes two deliveries the same notice, within its source; holds the subject too (`subjectOf`). */
   readonly dedupeKey: string;
   readonly receivedAt: Instant;
   /** Why the machines will go; null when the message was understood and nothing goes because of it. */
-  readonly reason: EvidenceReason | null;
-  /** A cloud's ids, each once, sorted. */
+  readonly reason: NoticeReason | null;
+  /** As `machineIdOf` writes them, each once, sorted. */
   readonly machineIds: readonly string[];
   /** Where the sender says to what the machines belong: an account and region, a group. Only shown, never matched. */
   readonly clusterHint: string | null;
@@ -25,10 +27,53 @@ export interface Notice {
   readonly body: string;
 }
 
-/** What a parser may not know by itself. */
+/** What is given to a notice where it is taken in. */
 export interface Reception {
   readonly id: string;
+  readonly source: string;
   readonly receivedAt: Instant;
+  readonly body: string;
+}
+
+export function noticeOf(announcement: Announcement, reception: Reception): Notice {
+  const { dedupeKey, subject, reason, machineIds, deadline, clusterHint = null } = announcement;
+  return {
+    ...reception,
+    dedupeKey: subject === undefined ? withoutMark(dedupeKey) : `${withoutMark(subject)}${SUBJECT_END}${withoutMark(dedupeKey)}`,
+    reason,
+    machineIds: [...new Set(machineIds)].toSorted().slice(0, MAX_MACHINES),
+    clusterHint,
+    deadline,
+  };
+}
+
+/** Between the subject and the rest of a key, in neither of which it is. */
+const SUBJECT_END = "#";
+const withoutMark = (text: string): string => text.replaceAll(SUBJECT_END, "%23");
+
+/** What a notice is about, so that a withdrawal of the same finds it; undefined: it is never withdrawn. */
+export function subjectOf({ source, dedupeKey }: Pick<Notice, "source" | "dedupeKey">): string | undefined {
+  const end = dedupeKey.indexOf(SUBJECT_END);
+  return end < 0 ? undefined : `${source} ${dedupeKey.slice(0, end)}`;
+}
+
+/** As the store keeps it: `received` until it is matched with a node, `ignored` when nothing goes because of it. */
+export function recordOfNotice(notice: Notice): NoticeRecord {
+  const { id, source, dedupeKey, receivedAt, body, machineIds, deadline, reason } = notice;
+  return { id, source, dedupeKey, receivedAt, body, machineIds, deadline, reason, outcome: firstOutcome(notice) };
+}
+
+function firstOutcome(notice: Notice): "received" | "ignored" | "unknown_kind" {
+  switch (notice.reason) {
+    case null:
+      return "ignored";
+    case "unknown_kind":
+      return "unknown_kind";
+    case "withdrawn":
+      return subjectOf(notice) === undefined ? "ignored" : "received";
+    default:
+      return notice.machineIds.length === 0 ? "ignored" : "received";
+  }
 }
 
 /** `notice_malformed` (answer 400 with the field) or `notice_too_large` (413). */
@@ -48,44 +93,9 @@ export class NoticeError extends RelevoError {
   }
 }
 
-/** The object that a message holds; throws NoticeError when it holds none. */
-export function parseNoticeBody(body: string): Readonly<Record<string, unknown>> {
-  const bytes = Buffer.byteLength(body);
-  if (bytes > MAX_NOTICE_BYTES)
-    throw new NoticeError("notice_too_large", "", "the message is too long", {
-      found: `${bytes} bytes`,
-      allowed: `${MAX_NOTICE_BYTES} bytes`,
-    });
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch {
-    throw new NoticeError("notice_malformed", "", "the message is not JSON", { found: excerpt(body), allowed: "one JSON object" });
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new NoticeError("notice_malformed", "", "the message is no JSON object", { found: excerpt(value), allowed: "one JSON object" });
-  return value as Readonly<Record<string, unknown>>;
-}
-
 /** Enough of a foreign value to recognise it, and no more. */
 export function excerpt(value: unknown): string {
   const known = showable(value);
   const text = typeof known === "string" ? known : (JSON.stringify(known) ?? "nothing");
   return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
-}
-
-/** As the store keeps it: `received` until it is matched with a node, `ignored` when nothing goes because of it. */
-export function recordOfNotice(notice: Notice): NoticeRecord {
-  const { id, source, dedupeKey, receivedAt, body, machineIds, deadline, reason } = notice;
-  return {
-    id,
-    source,
-    dedupeKey,
-    receivedAt,
-    body,
-    machineIds,
-    deadline,
-    reason,
-    outcome: reason === null || machineIds.length === 0 ? "ignored" : "received",
-  };
 }

@@ -2,28 +2,45 @@
 import type { Clock } from "../kernel/clock.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Store } from "../store/port.ts";
-import { type Notice, type Reception, recordOfNotice } from "./notice.ts";
+import { type Notice, noticeOf, recordOfNotice } from "./notice.ts";
+import type { NoticeMessage, NoticeSource } from "./source.ts";
 
 export interface ReceiverOptions {
-  readonly parse: (body: string, reception: Reception) => Notice;
   readonly store: Pick<Store, "saveNotice">;
   readonly clock: Pick<Clock, "now">;
   readonly ids: Ids;
-}
-
-export interface Received {
-  readonly notice: Notice;
-  /** `received`: it may mean a node of ours; `ignored`: nothing goes because of it; `duplicate`: it is there already. */
-  readonly outcome: "received" | "ignored" | "duplicate";
+  readonly spotLeadMs?: number;
 }
 
 /**
- * Acknowledge only after this settles: it is durable then. Rejects with NoticeError for a message that cannot be understood (nothing was written) and with
- * the store's error when it cannot be kept (the sender must try again).
+ * `received`: it may mean a node of ours; `ignored`: nothing goes because of it; `unknown_kind`: nobody here knows what it means; `duplicate`: it is there
+ * already.
  */
-export async function receiveNotice(body: string, { parse, store, clock, ids }: ReceiverOptions): Promise<Received> {
-  const notice = parse(body, { id: ids.next("notice"), receivedAt: clock.now() });
-  const record = recordOfNotice(notice);
-  if (!(await store.saveNotice(record))) return { notice, outcome: "duplicate" };
-  return { notice, outcome: record.outcome === "ignored" ? "ignored" : "received" };
+export type ReceivedOutcome = "received" | "ignored" | "unknown_kind" | "duplicate";
+
+export interface Received {
+  readonly notice: Notice;
+  readonly outcome: ReceivedOutcome;
+}
+
+/**
+ * One entry for each thing that the message says. Acknowledge only after this settles: all of it is durable then. Rejects with NoticeError for a message that
+ * cannot be understood (nothing was written) and with the store's error when it cannot be kept (the sender must try again; what was written of it is a
+ * duplicate then).
+ */
+export async function receiveNotice(
+  source: NoticeSource,
+  message: NoticeMessage,
+  { store, clock, ids, spotLeadMs }: ReceiverOptions,
+): Promise<readonly Received[]> {
+  const receivedAt = clock.now();
+  const announcements = source.parse(message, { receivedAt, ...(spotLeadMs === undefined ? {} : { spotLeadMs }) });
+  const received: Received[] = [];
+  for (const announcement of announcements) {
+    const notice = noticeOf(announcement, { id: ids.next("notice"), source: source.name, receivedAt, body: message.body });
+    const record = recordOfNotice(notice);
+    const isNew = await store.saveNotice(record);
+    received.push({ notice, outcome: isNew ? (record.outcome as ReceivedOutcome) : "duplicate" });
+  }
+  return received;
 }

@@ -1,7 +1,7 @@
 /** The life of a notice, from the webhook's body to its end, over the real store: what one pass leaves is what the next one finds. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { rebalanceRecommendation, spotInterruptionWarning } from "../notices/eventbridge/compose.ts";
-import { parseEventBridge } from "../notices/eventbridge/parse.ts";
+import { eventBridgeSource } from "../notices/eventbridge/parse.ts";
 import { receiveNotice } from "../notices/receive.ts";
 import type { Store } from "../store/port.ts";
 import { openStore } from "../store/store.ts";
@@ -23,13 +23,12 @@ beforeEach(async () => {
 afterEach(() => store.close());
 
 async function receive(body: string): Promise<string> {
-  const { outcome } = await receiveNotice(body, {
-    parse: parseEventBridge,
-    store,
-    clock: { now: () => now },
-    ids: { next: (prefix) => `${prefix}-${++ids}` },
-  });
-  return outcome;
+  const received = await receiveNotice(
+    eventBridgeSource,
+    { body, headers: {} },
+    { store, clock: { now: () => now }, ids: { next: (prefix) => `${prefix}-${++ids}` } },
+  );
+  return received.map(({ outcome }) => outcome).join(" ");
 }
 
 /** One pass, as after a restart: nothing is remembered but what the store holds. */

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { NodeFinding } from "../plan/snapshot.ts";
 import type { NoticeRecord } from "../store/port.ts";
-import { type Correlation, type CorrelationInput, correlate, machineIdOf, mergeFindings, type NodeIdentity } from "./correlate.ts";
+import { type Correlation, type CorrelationInput, correlate, mergeFindings, type NodeIdentity } from "./correlate.ts";
 
 const NOW = Date.UTC(2030, 0, 1, 12);
 const MINUTE = 60_000;
@@ -124,28 +124,13 @@ test("while the nodes are not all known, what is seen counts and what is not see
   expect(look({ notices, nodes: [NODE_A], nodesComplete: false })).toEqual({
     findings: { "uid-a": [WARNED] },
     settlements: [{ noticeId: "n1", outcome: "machine_found" }],
-    nextLookAt: PASSED_AT,
+    nextLookAt: NOW + 1_000,
   });
 });
 
 test("a node with an empty providerID matches nothing, whatever its name", () => {
   const nodes = [node("uid-a", ""), node("i-a", "")];
   expect(look({ notices: [notice("n1"), notice("n2", { machineIds: [""], dedupeKey: "other" })], nodes }).findings).toEqual({});
-});
-
-test("a machine is the last segment of an AWS providerID and of no other", () => {
-  const ids = [
-    "aws:///zone/i-a",
-    "aws:///zone/",
-    "aws:///i-a",
-    "",
-    "i-a",
-    "kwok://i-a",
-    "gce://project/zone/i-a",
-    "aws:///zone/i-a/i-b",
-    "AWS:///zone/i-a",
-  ];
-  expect(ids.map(machineIdOf)).toEqual(["i-a", undefined, undefined, undefined, undefined, undefined, undefined, undefined, undefined]);
 });
 
 test("a node that was replaced under the same name has another machine, and an old notice does not mean it", () => {

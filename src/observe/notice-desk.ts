@@ -1,32 +1,46 @@
 /**
  * Where notices arrive and stay until their machine is known: durable before they are acknowledged, matched to nodes again whenever either changes.
+ *
+ * 1. A look costs what changed: the notices that are tied to the changed machine, and those tied to them. All are looked at only when time has changed
+ *    something, at most once a second.
+ * 2. What other replicas took is found by reading the store again, where several share it: the store is what counts, and an outcome that could not be written
+ *    is written then.
  */
 import type { Clock, Timer } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
-import { parseEventBridge, EVENTBRIDGE } from "../notices/eventbridge/parse.ts";
-import { type Notice, type Reception, recordOfNotice } from "../notices/notice.ts";
-import { receiveNotice } from "../notices/receive.ts";
+import type { KubeNode } from "../kube/types.ts";
+import { machineIdOf } from "../notices/machine.ts";
+import { type NoticeError, recordOfNotice } from "../notices/notice.ts";
+import { type Received, receiveNotice } from "../notices/receive.ts";
+import { findSource, NOTICE_SOURCES } from "../notices/registry.ts";
+import type { NoticeMessage, NoticeSource } from "../notices/source.ts";
 import type { NodeFinding } from "../plan/snapshot.ts";
 import type { NoticeRecord, Store } from "../store/port.ts";
-import { type Correlation, correlate, machineIdOf } from "./correlate.ts";
+import { type Correlation, correlate, type NodeIdentity } from "./correlate.ts";
+import { OpenNotices } from "./open-notices.ts";
 import type { World } from "./world.ts";
 
-/** Notices older than this no longer announce anything. */
-const OPEN_FOR_MS = 24 * 3_600_000;
-/** More open notices than this are not taken: each is compared with every node, and the sender tries again. */
-const MAX_OPEN = 10_000;
+/** Notices older than this are not read again: as long as they are kept. */
+const READ_BACK_MS = 7 * 24 * 3_600_000;
+/** More open notices than this are not taken: the sender tries again. */
+const MAX_OPEN = 50_000;
 /** Machines that went are remembered up to this many. */
 const MAX_DEPARTED = 10_000;
-const ENDED = new Set(["matched", "node_gone", "passed", "other_cluster", "duplicate", "ignored"]);
+const REREAD_MS = 1_000;
+const LOOK_AT_ALL_EVERY_MS = 1_000;
+const TERMINATING = "autoscaling:EC2_INSTANCE_TERMINATING";
+const ENDED = new Set(["matched", "node_gone", "passed", "withdrawn", "other_cluster", "duplicate", "ignored"]);
 
 export interface NoticeDeskOptions {
   readonly store: Store;
-  readonly world: Pick<World, "nodes" | "trouble">;
+  readonly world: Pick<World, "nodes" | "nodeClaims" | "trouble">;
   readonly clock: Clock;
   readonly ids: Ids;
   /** How long a spot warning leads; the clouds' 120 s unless a demo says otherwise. */
   readonly spotLeadMs?: number;
+  /** True where other replicas write to the same store. */
+  readonly sharedStore?: boolean;
   readonly onChange: () => void;
   readonly onOutcome: (source: string, outcome: string) => void;
   readonly log: (level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) => void;
@@ -40,95 +54,263 @@ export interface Receipt {
 
 export class NoticeDesk {
   readonly #options: NoticeDeskOptions;
-  readonly #open = new Map<string, NoticeRecord>();
+  readonly #open = new OpenNotices();
   readonly #departed = new Set<string>();
+  /** Whose end is being written. */
+  readonly #ending = new Set<string>();
   #findings: ReadonlyMap<string, readonly NodeFinding[]> = new Map();
-  #timer: Timer | undefined;
+  #allLookedAt = Number.NEGATIVE_INFINITY;
+  #nextLookAt = Number.POSITIVE_INFINITY;
+  #lookTimer: Timer | undefined;
+  #rereadTimer: Timer | undefined;
+  #isStopped = false;
 
   constructor(options: NoticeDeskOptions) {
     this.#options = options;
-    options.world.nodes.onChange(({ before, gone }) => {
-      const machine = before && machineIdOf(before.spec.providerID);
-      if (machine !== undefined && gone) this.#departed.add(machine);
-      if (this.#departed.size > MAX_DEPARTED) for (const oldest of this.#departed) if (this.#departed.delete(oldest)) break;
-      if (this.#open.size > 0) this.#match();
+    options.world.nodes.onChange(({ before, after, gone }) => {
+      const machines = [before, after].flatMap((node) => (node && machineIdOf(node.spec.providerID)) ?? []);
+      if (before !== undefined && gone) this.#rememberDeparted(machineIdOf(before.spec.providerID));
+      const uids = [before, after].flatMap((node) => node?.metadata.uid ?? []);
+      if (this.#open.size > 0) this.#look(this.#open.ofMachines(machines), machines, uids);
     });
   }
 
   async start(): Promise<void> {
-    const since = this.#options.clock.now() - OPEN_FOR_MS;
-    for (const notice of await this.#options.store.openNotices(since)) this.#keep(notice);
-    this.#match();
+    for (const notice of await this.#readOpen()) this.#keep(notice);
+    this.#lookAtAll();
+    if (this.#options.sharedStore) this.#rereadLater();
   }
 
   stop(): void {
-    this.#timer?.cancel();
+    this.#isStopped = true;
+    this.#lookTimer?.cancel();
+    this.#rereadTimer?.cancel();
   }
 
-  /** By node UID: what open notices say. */
+  /** By node UID: what open notices say. The same map as long as they say the same. */
   findings(): ReadonlyMap<string, readonly NodeFinding[]> {
     return this.#findings;
   }
 
+  /** Notices whose machine may still be here; only lifecycle actions have their body. */
+  open(): readonly NoticeRecord[] {
+    return [...this.#open.all()];
+  }
+
+  /** True when the machine has, is about to have or lately had a node in this cluster. */
+  knows(machineId: string): boolean {
+    const { nodes, nodeClaims } = this.#options.world;
+    return (
+      this.#departed.has(machineId) || nodes.byIndex("machine", machineId).length > 0 || nodeClaims.byIndex("machine", machineId).length > 0
+    );
+  }
+
   /** Durable when it settles. Throws NoticeError when the message cannot be understood, and the store's error when it cannot be kept. */
-  async receive(source: string, body: string): Promise<Receipt> {
-    const { store, clock, ids } = this.#options;
+  async receive(source: string, message: NoticeMessage): Promise<Receipt> {
+    const received = await this.take(sourceOf(source), message);
+    const list = (...wanted: readonly string[]) => received.flatMap(({ notice, outcome }) => (wanted.includes(outcome) ? [notice.id] : []));
+    return { accepted: list("received"), duplicates: list("duplicate"), ignored: list("ignored", "unknown_kind") };
+  }
+
+  /** As `receive`, and says of each what it is. */
+  async take(source: NoticeSource, message: NoticeMessage): Promise<readonly Received[]> {
+    const { store, clock, ids, spotLeadMs } = this.#options;
     if (this.#open.size >= MAX_OPEN)
       throw new RelevoError("notices_full", "too many notices wait for their machines", {
         class: "retryable",
         found: this.#open.size,
         allowed: `${MAX_OPEN} at once`,
       });
-    const { notice, outcome } = await receiveNotice(body, { parse: this.#parserOf(source), store, clock, ids });
-    this.#options.onOutcome(source, outcome);
-    if (outcome === "received") {
-      this.#keep(recordOfNotice(notice));
-      this.#match();
-      this.#options.onChange();
+    const received = await receiveNotice(source, message, { store, clock, ids, ...(spotLeadMs === undefined ? {} : { spotLeadMs }) });
+    let isNews = false;
+    for (const { notice, outcome } of received) {
+      this.#options.onOutcome(source.name, outcome);
+      if (outcome !== "received") continue;
+      const record = recordOfNotice(notice);
+      this.#keep(record);
+      this.#lookAround(record);
+      isNews = true;
     }
-    const list = (wanted: string) => (outcome === wanted ? [notice.id] : []);
-    return { accepted: list("received"), duplicates: list("duplicate"), ignored: list("ignored") };
+    if (isNews) this.#options.onChange();
+    return received;
   }
 
-  /** Its body is in the store and nothing here reads it. */
+  /** Writes down what nobody can understand, once per `key`, so that people can see it. */
+  async keepMalformed(source: NoticeSource, key: string, body: string, error: NoticeError): Promise<void> {
+    const { store, clock, ids, onOutcome, log } = this.#options;
+    const isNew = await store.saveNotice({
+      id: ids.next("notice"),
+      source: source.name,
+      dedupeKey: `malformed ${key}`,
+      receivedAt: clock.now(),
+      body,
+      outcome: "malformed",
+      machineIds: [],
+      deadline: null,
+      reason: null,
+    });
+    if (!isNew) return;
+    onOutcome(source.name, "malformed");
+    log("warn", "a message cannot be understood and is left where it was", {
+      source: source.name,
+      key,
+      field: error.path,
+      problem: error.message,
+    });
+  }
+
+  /** The body is in the store; only that of a lifecycle action is read again. */
   #keep(notice: NoticeRecord): void {
-    this.#open.set(notice.id, { ...notice, body: "" });
+    this.#open.put(notice.body.includes(TERMINATING) ? notice : { ...notice, body: "" });
   }
 
-  #parserOf(source: string): (body: string, reception: Reception) => Notice {
-    const { spotLeadMs } = this.#options;
-    if (source === EVENTBRIDGE)
-      return (body, reception) => parseEventBridge(body, reception, spotLeadMs === undefined ? {} : { leadMs: spotLeadMs });
-    throw new RelevoError("notice_source_unknown", `there is no notice source ${source}`, { found: source, allowed: EVENTBRIDGE });
+  #rememberDeparted(machine: string | undefined): void {
+    if (machine === undefined) return;
+    this.#departed.add(machine);
+    if (this.#departed.size > MAX_DEPARTED) for (const oldest of this.#departed) if (this.#departed.delete(oldest)) break;
   }
 
-  #match(): void {
+  async #readOpen(): Promise<readonly NoticeRecord[]> {
+    return await this.#options.store.openNotices(this.#options.clock.now() - READ_BACK_MS);
+  }
+
+  // ---- what other replicas took
+
+  #rereadLater(): void {
+    if (this.#isStopped) return;
+    this.#rereadTimer = this.#options.clock.after(REREAD_MS, () => void this.#reread().finally(() => this.#rereadLater()));
+  }
+
+  async #reread(): Promise<void> {
+    const known = new Set([...this.#open.all()].map(({ id }) => id));
+    let stored: readonly NoticeRecord[];
+    try {
+      stored = await this.#readOpen();
+    } catch (error) {
+      this.#options.log("debug", "the open notices could not be read again", { error });
+      return;
+    }
+    const others = stored.filter(({ id }) => !this.#open.get(id) && !this.#ending.has(id));
+    for (const notice of others) {
+      this.#keep(notice);
+      this.#lookAround(notice);
+    }
+    // What was taken here while the store was read is not in what was read.
+    const inStore = new Set(stored.map(({ id }) => id));
+    for (const notice of [...this.#open.all()]) if (known.has(notice.id) && !inStore.has(notice.id)) this.#forget(notice);
+    if (others.length > 0) this.#options.onChange();
+  }
+
+  /** Another replica ended it. */
+  #forget(notice: NoticeRecord): void {
+    const around = this.#open.around(notice);
+    this.#open.remove(notice.id);
+    this.#look(
+      around.filter(({ id }) => id !== notice.id),
+      notice.machineIds,
+    );
+  }
+
+  // ---- matching
+
+  #lookAround(notice: NoticeRecord): void {
+    const around = this.#open.around(notice);
+    const machines = new Set(around.flatMap(({ machineIds }) => machineIds));
+    this.#look(this.#open.ofMachines(machines).concat(around.filter(({ machineIds }) => machineIds.length === 0)), machines);
+  }
+
+  #lookAtAll(): void {
+    this.#allLookedAt = this.#options.clock.now();
+    this.#nextLookAt = Number.POSITIVE_INFINITY;
+    const notices = [...this.#open.all()];
+    this.#look(notices, new Set(notices.flatMap(({ machineIds }) => machineIds)), this.#findings.keys());
+  }
+
+  /** `notices` hold all that name one of `machines`; of their nodes, and of those of `uids`, the findings are replaced. */
+  #look(notices: readonly NoticeRecord[], machines: Iterable<string>, uids: Iterable<string> = []): void {
     const { world, clock } = this.#options;
+    const judged = new Set([...machines].flatMap((machine) => this.#nodesOf(machine)).map(({ metadata }) => metadata.uid));
+    for (const uid of uids) judged.add(uid);
+    if (notices.length === 0 && judged.size === 0) return;
     const now = clock.now();
+    const named = new Set(notices.flatMap(({ machineIds }) => machineIds));
     const correlation = correlate({
-      notices: [...this.#open.values()],
-      nodes: world.nodes.list(),
+      notices,
+      nodes: [...named].flatMap((machine) => this.#nodesOf(machine)),
       nodesComplete: world.nodes.synced() && world.trouble() === undefined,
       departedMachines: this.#departed,
       now,
     });
-    this.#findings = correlation.findings;
+    this.#replaceFindings(judged, correlation.findings);
     this.#settle(correlation);
-    this.#timer?.cancel();
-    if (correlation.nextLookAt !== null) this.#timer = clock.after(Math.max(1, correlation.nextLookAt - now), () => this.#match());
+    this.#lookAgainAt(correlation.nextLookAt, now);
+  }
+
+  #nodesOf(machine: string): readonly (KubeNode & NodeIdentity)[] {
+    return this.#options.world.nodes.byIndex("machine", machine);
+  }
+
+  #replaceFindings(judged: ReadonlySet<string>, found: ReadonlyMap<string, readonly NodeFinding[]>): void {
+    const changed = [...judged].filter((uid) => !areSame(this.#findings.get(uid), found.get(uid)));
+    if (changed.length === 0) return;
+    const findings = new Map(this.#findings);
+    for (const uid of changed) {
+      const now = found.get(uid);
+      if (now === undefined) findings.delete(uid);
+      else findings.set(uid, now);
+    }
+    this.#findings = findings;
+  }
+
+  #lookAgainAt(at: number | null, now: number): void {
+    if (at === null || at >= this.#nextLookAt) return;
+    this.#nextLookAt = at;
+    this.#lookTimer?.cancel();
+    const inMs = Math.max(1, at - now, this.#allLookedAt + LOOK_AT_ALL_EVERY_MS - now);
+    this.#lookTimer = this.#options.clock.after(inMs, () => this.#timeCame());
+  }
+
+  #timeCame(): void {
+    const before = this.#findings;
+    this.#lookAtAll();
+    if (this.#findings !== before) this.#options.onChange();
   }
 
   #settle({ settlements }: Correlation): void {
     for (const { noticeId, outcome } of settlements) {
       const notice = this.#open.get(noticeId);
       if (!notice) continue;
-      if (ENDED.has(outcome)) this.#open.delete(noticeId);
-      else this.#open.set(noticeId, { ...notice, outcome });
+      if (ENDED.has(outcome)) {
+        this.#open.remove(noticeId);
+        this.#ending.add(noticeId);
+      } else this.#open.put({ ...notice, outcome });
       this.#options.onOutcome(notice.source, outcome);
-      // The outcome is for people to read; a write that fails is made up for by the next match after a restart.
+      // The outcome is for people to read; a write that fails is made up for by the next look after a restart.
       void this.#options.store
         .settleNotice(noticeId, outcome)
-        .catch((error: unknown) => this.#options.log("warn", "a notice's outcome could not be written", { noticeId, outcome, error }));
+        .catch((error: unknown) => this.#options.log("warn", "a notice's outcome could not be written", { noticeId, outcome, error }))
+        .finally(() => this.#ending.delete(noticeId));
     }
   }
+}
+
+/** Throws `notice_source_unknown`. */
+function sourceOf(name: string): NoticeSource {
+  const source = findSource(name);
+  if (source) return source;
+  throw new RelevoError("notice_source_unknown", `there is no notice source ${name}`, {
+    found: name,
+    allowed: NOTICE_SOURCES.map((each) => each.name).join(", "),
+  });
+}
+
+function areSame(a: readonly NodeFinding[] | undefined, b: readonly NodeFinding[] | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return (
+    a.length === b.length &&
+    a.every(({ reason, deadline, noticeId }, at) => {
+      const other = b[at];
+      return reason === other?.reason && deadline === other.deadline && noticeId === other.noticeId;
+    })
+  );
 }

@@ -21,6 +21,7 @@ import {
   parseStatefulSet,
   POD_INDEXES,
 } from "../kube/types.ts";
+import { machineIdOf } from "../notices/machine.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { Random } from "../kernel/random.ts";
 
@@ -51,13 +52,18 @@ export interface WorldOptions {
 
 export function createWorld(options: WorldOptions): World {
   const common = { ...options, labelSelector: INSTANCE_LABEL };
-  const nodes = createInformer({ ...options, type: NODES, parse: parseNode });
+  const nodes = createInformer({
+    ...options,
+    type: NODES,
+    parse: parseNode,
+    indexes: { machine: (node) => machineOf(node.spec.providerID) },
+  });
   // A cluster without Karpenter has no such kind.
   const nodeClaims = createInformer({
     ...options,
     type: NODE_CLAIMS,
     parse: parseNodeClaim,
-    indexes: { node: nodeOfClaim },
+    indexes: { node: nodeOfClaim, machine: (claim) => machineOf(claim.status.providerID) },
     reflector: { optional: true },
   });
   const nodePools = createInformer({ ...options, type: NODE_POOLS, parse: parseNodePool, reflector: { optional: true } });
@@ -102,6 +108,11 @@ export function createWorld(options: WorldOptions): World {
       }
     },
   };
+}
+
+function machineOf(providerID: string): readonly string[] {
+  const machine = machineIdOf(providerID);
+  return machine === undefined ? [] : [machine];
 }
 
 function nodeOfClaim({ status }: NodeClaim): readonly string[] {

@@ -417,7 +417,7 @@ test("a notice with a good signature or token is taken, its credentials are not 
   expect(bearer.statusCode).toBe(202);
   expect(fake.calls[0]).toEqual({
     call: "receiveNotice",
-    with: { source: "eventbridge", body: NOTICE, headers: { "content-type": "application/json", "user-agent": "lightMyRequest" } },
+    with: { source: "eventbridge", body: NOTICE, headers: { "content-type": "application/json" } },
   });
 });
 

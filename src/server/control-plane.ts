@@ -219,7 +219,7 @@ export interface IncomingNotice {
 export interface NoticeReceipt {
   readonly accepted: readonly string[];
   readonly duplicates: readonly string[];
-  /** Understood, and of no concern: the reason as a code. */
+  /** Of no concern, or of a kind that is not known: kept, never acted upon. */
   readonly ignored: readonly string[];
 }
 

@@ -9,10 +9,20 @@ import type { NoticeTable, Schema } from "./schema.ts";
 export const MAX_NOTICE_BYTES = 64 * 1024;
 const CUT_MARK = "…[cut]";
 /** More open notices than this are a flood, not information; the newest are kept in sight. */
-const MAX_OPEN = 1_000;
+const MAX_OPEN = 10_000;
 
 /** Outcomes after which no evidence can come from a notice any more; every other, `unknown_machine` above all, may still find its machine. */
-export const NOTICE_ENDS = ["matched", "other_cluster", "duplicate", "malformed", "node_gone", "passed", "ignored"] as const;
+export const NOTICE_ENDS = [
+  "matched",
+  "other_cluster",
+  "duplicate",
+  "malformed",
+  "node_gone",
+  "passed",
+  "withdrawn",
+  "ignored",
+  "unknown_kind",
+] as const;
 
 type NoticeRow = Selectable<NoticeTable>;
 
@@ -27,9 +37,6 @@ export class NoticeRepository {
 
   /** False when its source sent the same before; conflict when the id is another's. */
   async save(notice: NoticeRecord): Promise<boolean> {
-    const [known] = await this.#queries.find.rows(this.#db, { id: notice.id });
-    if (known !== undefined && (known.source !== notice.source || known.dedupe_key !== notice.dedupeKey))
-      throw storeConflict(`notice ${notice.id} is there already`, `${known.source} ${known.dedupe_key}`, "an id that was never used");
     const inserted = await this.#queries.insert.run(this.#db, {
       id: notice.id,
       source: notice.source,
@@ -41,7 +48,11 @@ export class NoticeRepository {
       deadline: notice.deadline,
       reason: notice.reason,
     });
-    return inserted === 1;
+    if (inserted === 1) return true;
+    const [known] = await this.#queries.find.rows(this.#db, { id: notice.id });
+    if (known !== undefined && (known.source !== notice.source || known.dedupe_key !== notice.dedupeKey))
+      throw storeConflict(`notice ${notice.id} is there already`, `${known.source} ${known.dedupe_key}`, "an id that was never used");
+    return false;
   }
 
   async settle(id: string, outcome: string): Promise<void> {

@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { MAX_NOTICE_BYTES, type Notice, NoticeError, recordOfNotice } from "../notice.ts";
+import { MAX_NOTICE_BYTES, type Notice, NoticeError, noticeOf, recordOfNotice, subjectOf } from "../notice.ts";
+import { aBody } from "../testing/fuzz.ts";
 import { rebalanceRecommendation, spotInterruptionWarning, stateChange } from "./compose.ts";
-import { parseEventBridge } from "./parse.ts";
+import { EVENTBRIDGE, parseEventBridge } from "./parse.ts";
 
 const FOLDER = new URL("./samples/", import.meta.url);
 const SAMPLES = readdirSync(FOLDER).toSorted();
@@ -11,8 +12,8 @@ const sample = (name: string): string => readFileSync(new URL(name, FOLDER), "ut
 const object = (name: string): Record<string, unknown> => JSON.parse(sample(name)) as Record<string, unknown>;
 
 const NOW = Date.parse("2026-11-30T10:00:01Z");
-const parse = (body: string, options?: { readonly leadMs?: number }): Notice =>
-  parseEventBridge(body, { id: "notice-1", receivedAt: NOW }, options);
+const parse = (body: string, options?: { readonly spotLeadMs?: number }): Notice =>
+  noticeOf(parseEventBridge({ body }, { receivedAt: NOW, ...options }), { id: "notice-1", source: EVENTBRIDGE, receivedAt: NOW, body });
 const at = (time: string): number => Date.parse(time);
 
 function meaning(name: string): unknown {
@@ -43,6 +44,12 @@ test("every type of event is understood as AWS sends it (S1)", () => {
       deadline: "2026-11-30T10:01:30.000Z",
       clusterHint: "123456789012/eu-west-1",
     },
+    "health-closed.json": {
+      reason: "withdrawn",
+      machineIds: ["i-0a1b2c3d4e5f60718", "i-0b1b2c3d4e5f60719"],
+      deadline: null,
+      clusterHint: "123456789012/eu-west-1",
+    },
     "health-scheduled-change.json": {
       reason: "scheduled_maintenance",
       machineIds: ["i-0a1b2c3d4e5f60718", "i-0b1b2c3d4e5f60719"],
@@ -60,6 +67,12 @@ test("every type of event is understood as AWS sends it (S1)", () => {
       reason: "spot_interruption",
       machineIds: ["i-0a1b2c3d4e5f60718"],
       deadline: "2026-11-30T10:00:00.000Z",
+      clusterHint: "123456789012/eu-west-1",
+    },
+    "spot-interruption-by-sns.json": {
+      reason: "spot_interruption",
+      machineIds: ["i-0a1b2c3d4e5f60718"],
+      deadline: "2026-11-30T10:02:00.000Z",
       clusterHint: "123456789012/eu-west-1",
     },
     "spot-interruption.json": {
@@ -99,7 +112,7 @@ test("a notice keeps the message as it came, and the sender's id tells deliverie
 });
 
 test("the lead of a spot interruption is configurable, and a sender's clock that is ahead cannot make it longer", () => {
-  expect(parse(sample("spot-interruption.json"), { leadMs: 20_000 }).deadline).toBe(at("2026-11-30T10:00:20Z"));
+  expect(parse(sample("spot-interruption.json"), { spotLeadMs: 20_000 }).deadline).toBe(at("2026-11-30T10:00:20Z"));
   const ahead = changed("spot-interruption.json", (event) => (event["time"] = "2031-01-01T00:00:00Z"));
   expect(parse(ahead).deadline).toBe(NOW + 120_000);
 });
@@ -122,11 +135,33 @@ test("what was composed for the demo is what AWS sends", () => {
   expect(parse(rebalanceRecommendation(event)).reason).toBe("node_rebalance");
 });
 
-test("maintenance that is over, of another service, or no scheduled change is ignored", () => {
+test.each(["", " ", "rebooting", "toString"])("the state %j is of no kind that is known: kept, never acted upon", (state) => {
+  const notice = parse(stateChange({ id: "e", at: NOW, machineId: "i-1234567" }, state));
+  expect([notice.reason, recordOfNotice(notice).outcome]).toEqual(["unknown_kind", "unknown_kind"]);
+});
+
+test("an event of another source or type is kept as unknown, also one named like a method of objects", () => {
+  const kinds = [
+    { source: "my.app" },
+    { source: "constructor" },
+    { "detail-type": "EC2 Something Else" },
+    { "detail-type": "constructor" },
+  ].map((change) => parse(changed("spot-interruption.json", (event) => Object.assign(event, change))));
+  expect(kinds.map(({ reason, machineIds }) => ({ reason, machineIds }))).toEqual(
+    Array.from({ length: 4 }, () => ({ reason: "unknown_kind", machineIds: [] })),
+  );
+});
+
+test("maintenance that is closed takes back what was said of the same event", () => {
+  expect(subjectOf(parse(sample("health-closed.json")))).toBe(subjectOf(parse(sample("health-scheduled-change.json"))));
+  expect(parse(sample("health-closed.json")).dedupeKey).not.toBe(parse(sample("health-scheduled-change.json")).dedupeKey);
+});
+
+test("maintenance of another service, or no scheduled change, or closed and of no event, is ignored", () => {
   const health = (change: object): unknown =>
     parse(changed("health-scheduled-change.json", (event) => Object.assign(event["detail"] as object, change))).reason;
   expect([
-    health({ statusCode: "closed" }),
+    health({ statusCode: "closed", eventArn: undefined }),
     health({ service: "RDS" }),
     health({ eventTypeCategory: "issue", startTime: undefined }),
   ]).toEqual([null, null, null]);
@@ -158,10 +193,7 @@ test("a message that is wrong is refused with the field and what was found", () 
   const detail = (value: unknown): unknown => spot((event) => (event["detail"] = value));
   expect({
     "empty source": spot((event) => (event["source"] = "")),
-    "another source": spot((event) => (event["source"] = "my.app")),
     "no source": spot((event) => delete event["source"]),
-    "another detail-type": spot((event) => (event["detail-type"] = "EC2 Something Else")),
-    "detail-type of Object.prototype": spot((event) => (event["detail-type"] = "constructor")),
     "no id": spot((event) => delete event["id"]),
     "no time": spot((event) => (event["time"] = "yesterday")),
     "a year only": spot((event) => (event["time"] = "2026")),
@@ -185,10 +217,7 @@ test("a message that is wrong is refused with the field and what was found", () 
     null: refusal("null"),
   }).toEqual({
     "empty source": { code: "notice_malformed", path: "source", found: "" },
-    "another source": { code: "notice_malformed", path: "source", found: "my.app" },
     "no source": { code: "notice_malformed", path: "source", found: "nothing" },
-    "another detail-type": { code: "notice_malformed", path: "detail-type", found: "EC2 Something Else" },
-    "detail-type of Object.prototype": { code: "notice_malformed", path: "detail-type", found: "constructor" },
     "no id": { code: "notice_malformed", path: "id", found: "nothing" },
     "no time": { code: "notice_malformed", path: "time", found: "yesterday" },
     "a year only": { code: "notice_malformed", path: "time", found: "2026" },
@@ -212,37 +241,11 @@ test("a message that is too long is refused before it is parsed, counted in byte
   expect(refusal(long)).toEqual({ code: "notice_too_large", path: "", found: `${Buffer.byteLength(long)} bytes` });
 });
 
-/** A sample with a value put anywhere in it, or something taken out. */
-const aMutation = fc.record({
-  name: fc.constantFrom(...SAMPLES),
-  steps: fc.array(fc.nat(40), { minLength: 1, maxLength: 4 }),
-  value: fc.option(fc.jsonValue(), { nil: undefined }),
-});
-
-function mutate({ name, steps, value }: { readonly name: string; readonly steps: readonly number[]; readonly value: unknown }): string {
-  const event = object(name);
-  let at: Record<string, unknown> = event;
-  for (const [index, step] of steps.entries()) {
-    const keys = Object.keys(at);
-    const key = keys[step % Math.max(1, keys.length)];
-    if (key === undefined) break;
-    const below = at[key];
-    if (index === steps.length - 1 || typeof below !== "object" || below === null) {
-      at[key] = value;
-      break;
-    }
-    at = below as Record<string, unknown>;
-  }
-  return JSON.stringify(event);
-}
-
 test("whatever is sent, it is understood wholly or refused with a code, and understood alike twice", () => {
   fc.assert(
     fc.property(
       fc.oneof(
-        aMutation.map(mutate),
-        fc.string(),
-        fc.json(),
+        aBody(SAMPLES.map(sample)),
         fc.jsonValue().map((detail) => JSON.stringify({ ...object("spot-interruption.json"), detail })),
       ),
       (body) => {
@@ -266,5 +269,5 @@ test("a message of any depth is a malformed one, not a fault of ours (S1)", () =
   const deep = `${"[".repeat(30_000)}${"]".repeat(30_000)}`;
 
   for (const body of [deep, JSON.stringify({ ...object("spot-interruption.json"), detail: 0 }).replace('"detail":0', `"detail":${deep}`)])
-    expect(() => parseEventBridge(body, { id: "notice-1", receivedAt: NOW })).toThrow(NoticeError);
+    expect(() => parseEventBridge({ body }, { receivedAt: NOW })).toThrow(NoticeError);
 });

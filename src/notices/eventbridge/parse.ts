@@ -1,42 +1,39 @@
 /**
- * AWS EventBridge events about EC2 machines, exactly as AWS sends them.
+ * AWS EventBridge events about EC2 machines, exactly as AWS sends them, also when SNS or an escaped `Message` is around them.
  *
- * `resources` is never read: samples put the zone in the region's place of an ARN, and one event type sends a text instead of a list.
+ * 1. `resources` is never read: samples put the zone in the region's place of an ARN, and one event type sends a text instead of a list.
+ * 2. An event of another source or type is well-formed and unknown: kept, never acted upon. The same goes for a state that EC2 does not have.
  */
 import { z } from "zod";
 import { type Instant, parseInstant } from "../../kernel/clock.ts";
-import type { EvidenceReason } from "../../model/evidence.ts";
 import { instantSchema } from "../../kube/types.ts";
-import { excerpt, type Notice, NoticeError, parseNoticeBody, type Reception } from "../notice.ts";
+import { lifecycleSchema, meaningOfLifecycleAction } from "../autoscaling/parse.ts";
+import { ec2InstanceId, parseNoticeBody, parseWith } from "../parse-body.ts";
+import type { Announcement, NoticeMessage, NoticeReason, NoticeSource, ParseContext } from "../source.ts";
+import { unwrap } from "./envelope.ts";
 
 export const EVENTBRIDGE = "eventbridge";
-
-export interface EventBridgeOptions {
-  /** Between a spot interruption warning and the end of the machine. AWS: 120,000 ms. */
-  readonly leadMs?: number;
-}
 
 /** EC2's promise for stop and terminate; hibernation begins at once. */
 const SPOT_LEAD_MS = 120_000;
 
-const machineId = z.string().regex(/^i-[0-9A-Za-z-]{1,64}$/, "an instance id such as i-0123456789abcdef0");
-
 const envelopeSchema = z.object({
   id: z.string().min(1).max(256),
-  "detail-type": z.string().min(1),
-  source: z.string().min(1),
-  account: z.string().default(""),
+  "detail-type": z.string().min(1).max(256),
+  source: z.string().min(1).max(256),
+  account: z.string().max(64).default(""),
   time: instantSchema,
-  region: z.string().default(""),
+  region: z.string().max(64).default(""),
   detail: z.record(z.string(), z.unknown()),
 });
 type Envelope = z.output<typeof envelopeSchema>;
 
 interface Meaning {
-  readonly reason: EvidenceReason | null;
+  readonly reason: NoticeReason | null;
   readonly machineIds: readonly string[];
   readonly deadline: Instant | null;
-  readonly hint?: string;
+  readonly subject?: string;
+  readonly clusterHint?: string;
 }
 
 interface Context {
@@ -47,20 +44,22 @@ interface Context {
 
 type Reader = (detail: unknown, context: Context) => Meaning;
 
+export const eventBridgeSource: NoticeSource = {
+  name: EVENTBRIDGE,
+  sender: "anybody",
+  parse: (message, context) => [parseEventBridge(message, context)],
+};
+
 /** Throws NoticeError and nothing else. */
-export function parseEventBridge(body: string, reception: Reception, { leadMs = SPOT_LEAD_MS }: EventBridgeOptions = {}): Notice {
-  const envelope = parseWith(envelopeSchema, parseNoticeBody(body), []);
-  const meaning = readerOf(envelope)(envelope.detail, { envelope, receivedAt: reception.receivedAt, leadMs });
-  return {
-    ...reception,
-    source: EVENTBRIDGE,
-    dedupeKey: envelope.id,
-    reason: meaning.reason,
-    machineIds: [...new Set(meaning.machineIds)].toSorted(),
-    clusterHint: meaning.hint ?? ([envelope.account, envelope.region].filter((part) => part !== "").join("/") || null),
-    deadline: meaning.deadline,
-    body,
-  };
+export function parseEventBridge(
+  { body }: Pick<NoticeMessage, "body">,
+  { receivedAt, spotLeadMs = SPOT_LEAD_MS }: ParseContext,
+): Announcement {
+  const envelope = parseWith(envelopeSchema, unwrap(parseNoticeBody(body)));
+  const hint = [envelope.account, envelope.region].filter((part) => part !== "").join("/") || null;
+  const read = readerOf(envelope);
+  if (read === undefined) return { dedupeKey: envelope.id, reason: "unknown_kind", machineIds: [], deadline: null, clusterHint: hint };
+  return { dedupeKey: envelope.id, clusterHint: hint, ...read(envelope.detail, { envelope, receivedAt, leadMs: spotLeadMs }) };
 }
 
 // ---- what each type of event means
@@ -73,23 +72,19 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Reader>>>> = {
     "EC2 Instance State-change Notification": readStateChange,
   },
   "aws.health": { "AWS Health Event": readHealth },
-  "aws.autoscaling": { "EC2 Instance-terminate Lifecycle Action": readTermination, "EC2 Instance-launch Lifecycle Action": readLaunch },
+  "aws.autoscaling": {
+    "EC2 Instance-terminate Lifecycle Action": readLifecycle,
+    "EC2 Instance-launch Lifecycle Action": readLifecycle,
+  },
 };
 
-function readerOf({ source, "detail-type": detailType }: Envelope): Reader {
-  const ofSource = lookUp(READERS, source, "source");
-  return lookUp(ofSource, detailType, "detail-type");
-}
-
-function lookUp<T>(table: Readonly<Record<string, T>>, key: string, path: string): T {
-  const found = Object.hasOwn(table, key) ? table[key] : undefined;
-  if (found === undefined)
-    throw new NoticeError("notice_malformed", path, "is not known", { found: excerpt(key), allowed: Object.keys(table).join(", ") });
-  return found;
+function readerOf({ source, "detail-type": detailType }: Envelope): Reader | undefined {
+  const ofSource = Object.hasOwn(READERS, source) ? READERS[source] : undefined;
+  return ofSource !== undefined && Object.hasOwn(ofSource, detailType) ? ofSource[detailType] : undefined;
 }
 
 const interruptionSchema = z.object({
-  "instance-id": machineId,
+  "instance-id": ec2InstanceId,
   "instance-action": z.string().min(1),
   /** Only capacity reservations say it. */
   "instance-termination-time": instantSchema.optional(),
@@ -109,18 +104,20 @@ function readInterruption(value: unknown, { envelope, receivedAt, leadMs }: Cont
 }
 
 function readRebalance(value: unknown): Meaning {
-  const detail = parseWith(z.object({ "instance-id": machineId }), value, ["detail"]);
+  const detail = parseWith(z.object({ "instance-id": ec2InstanceId }), value, ["detail"]);
   return { reason: "node_rebalance", machineIds: [detail["instance-id"]], deadline: null };
 }
 
 const GOING = new Set(["stopping", "stopped", "shutting-down", "terminated"]);
+const STAYING = new Set(["pending", "running"]);
 
 /** These states have no lead: the machine is going at the moment of the event. */
 function readStateChange(value: unknown, { envelope, receivedAt }: Context): Meaning {
-  const detail = parseWith(z.object({ "instance-id": machineId, state: z.string().min(1) }), value, ["detail"]);
+  const detail = parseWith(z.object({ "instance-id": ec2InstanceId, state: z.string() }), value, ["detail"]);
   const machineIds = [detail["instance-id"]];
-  if (!GOING.has(detail.state.toLowerCase())) return { reason: null, machineIds, deadline: null };
-  return { reason: "instance_state_change", machineIds, deadline: Math.min(envelope.time, receivedAt) };
+  const state = detail.state.trim().toLowerCase();
+  if (GOING.has(state)) return { reason: "instance_state_change", machineIds, deadline: Math.min(envelope.time, receivedAt) };
+  return { reason: STAYING.has(state) ? null : "unknown_kind", machineIds, deadline: null };
 }
 
 /** RFC 1123 as AWS Health writes it: `Thu, 27 Aug 2026 13:19:03 GMT`; RFC 3339 is taken too. */
@@ -137,6 +134,7 @@ const healthTime = z
   });
 
 const healthSchema = z.object({
+  eventArn: z.string().max(512).optional(),
   service: z.string(),
   eventTypeCategory: z.string(),
   statusCode: z.string().optional(),
@@ -144,47 +142,24 @@ const healthSchema = z.object({
 });
 const scheduledSchema = z.object({ startTime: healthTime });
 
-/** One event may name several machines, and things that are no machines. */
+/** One event may name several machines, and things that are no machines. An event that is closed takes back what was said of it. */
 function readHealth(value: unknown): Meaning {
   const detail = parseWith(healthSchema, value, ["detail"]);
-  const going = detail.affectedEntities.filter(
-    ({ entityValue, status }) => machineId.safeParse(entityValue).success && status?.toUpperCase() !== "RESOLVED",
-  );
-  const machineIds = going.map(({ entityValue }) => entityValue);
-  const isScheduled =
-    detail.service === "EC2" && detail.eventTypeCategory === "scheduledChange" && detail.statusCode?.toLowerCase() !== "closed";
-  if (!isScheduled) return { reason: null, machineIds, deadline: null };
-  return { reason: "scheduled_maintenance", machineIds, deadline: parseWith(scheduledSchema, value, ["detail"]).startTime };
+  const machineIds = detail.affectedEntities
+    .filter(({ entityValue, status }) => ec2InstanceId.safeParse(entityValue).success && status?.toUpperCase() !== "RESOLVED")
+    .map(({ entityValue }) => entityValue);
+  const subject = detail.eventArn === undefined ? {} : { subject: detail.eventArn };
+  if (detail.service !== "EC2" || detail.eventTypeCategory !== "scheduledChange") return { reason: null, machineIds, deadline: null };
+  if (detail.statusCode?.toLowerCase() === "closed")
+    return { reason: detail.eventArn === undefined ? null : "withdrawn", machineIds, deadline: null, ...subject };
+  return {
+    reason: "scheduled_maintenance",
+    machineIds,
+    deadline: parseWith(scheduledSchema, value, ["detail"]).startTime,
+    ...subject,
+  };
 }
 
-const lifecycleSchema = z.object({ EC2InstanceId: machineId, AutoScalingGroupName: z.string().min(1) });
-
-/** How long the hook waits is not in the event, so there is an end and it is not known. */
-function readTermination(value: unknown): Meaning {
-  const detail = parseWith(lifecycleSchema, value, ["detail"]);
-  return { reason: "instance_state_change", machineIds: [detail.EC2InstanceId], deadline: null, hint: detail.AutoScalingGroupName };
-}
-
-function readLaunch(value: unknown): Meaning {
-  const detail = parseWith(lifecycleSchema, value, ["detail"]);
-  return { reason: null, machineIds: [detail.EC2InstanceId], deadline: null, hint: detail.AutoScalingGroupName };
-}
-
-// ---- parsing
-
-function parseWith<S extends z.ZodType>(schema: S, value: unknown, prefix: readonly string[]): z.output<S> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  const path = issue?.path ?? [];
-  throw new NoticeError("notice_malformed", [...prefix, ...path].map(String).join("."), issue?.message ?? "is not valid", {
-    found: excerpt(valueAt(value, path)),
-  });
-}
-
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (at, key) => (typeof at === "object" && at !== null && Object.hasOwn(at, key) ? (at as Record<PropertyKey, unknown>)[key] : undefined),
-    value,
-  );
+function readLifecycle(value: unknown): Meaning {
+  return meaningOfLifecycleAction(parseWith(lifecycleSchema, value, ["detail"]));
 }

@@ -5,15 +5,13 @@
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { RelevoError } from "../../kernel/errors.ts";
+import { findSource, NOTICE_HEADERS, NOTICE_SOURCES } from "../../notices/registry.ts";
 import { assertMayNotify, SIGNATURE_HEADER } from "../access.ts";
 import type { RouteContext } from "../app.ts";
 import { httpStatusOf, toRelevoError } from "../error-codes.ts";
 import { receiptView } from "../views.ts";
 
 const MAX_NOTICE_BYTES = 64 * 1024;
-/** Of a source that nobody knows the name may be anything: it is no label. */
-const SOURCES = ["eventbridge"] as const;
-const PASSED_ON = ["content-type", "user-agent", "x-amzn-requestid", "x-amz-sns-message-type"];
 
 export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, metrics, webhook, log }) => {
   // The signature is over the bytes as they came.
@@ -24,7 +22,8 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
   app.addHook("onError", async ({ params, ip }, _reply, thrown) => {
     const { source } = params as { readonly source: string };
     const error = toRelevoError(thrown);
-    metrics.countNotice(knownSource(source) ?? "unknown", error.code);
+    // Of a source that nobody knows the name may be anything: it is no label.
+    metrics.countNotice(findSource(source)?.name ?? "unknown", error.code);
     log.warn(
       { event: "notice_refused", source, code: error.code, field: error.field, from: ip, status: httpStatusOf(error) },
       error.message,
@@ -45,11 +44,14 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     async ({ params, body, headers }, reply) => {
       const raw = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
       assertMayNotify(webhook, { authorization: headers.authorization, signature: first(headers[SIGNATURE_HEADER]) }, raw);
-      const source = knownSource(params.source);
+      const source = findSource(params.source)?.name;
       if (source === undefined)
-        throw new RelevoError("notice_source_unknown", "No such source of notices.", { found: params.source, allowed: SOURCES.join(", ") });
+        throw new RelevoError("notice_source_unknown", "No such source of notices.", {
+          found: params.source,
+          allowed: NOTICE_SOURCES.map(({ name }) => name).join(", "),
+        });
       const passedOn = Object.fromEntries(
-        PASSED_ON.flatMap((name) => (headers[name] === undefined ? [] : [[name, first(headers[name]) ?? ""]])),
+        NOTICE_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, first(headers[name]) ?? ""]])),
       );
       const receipt = await controlPlane.receiveNotice({ source, body: decode(raw), headers: passedOn });
       log.info({ event: "notice", source, ...receipt }, "a notice was received");
@@ -59,10 +61,6 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     },
   );
 };
-
-function knownSource(name: string): (typeof SOURCES)[number] | undefined {
-  return SOURCES.find((known) => known === name);
-}
 
 function first(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
