@@ -93,16 +93,19 @@ function expiredOf(db: Kysely<Schema>) {
     losses: prepare<Before>((p) =>
       db
         .deleteFrom("losses")
-        .where(
-          sql<number>`losses.rowid`,
-          "in",
-          db
-            .selectFrom("losses")
-            .innerJoin("instances", "instances.id", "losses.instance")
-            .select(sql<number>`losses.rowid`.as("seq"))
-            .where(isDeleted)
-            .where("instances.phase_since", "<", p.before)
-            .limit(p.limit),
+        .where(({ refTuple, eb }) =>
+          eb(
+            refTuple("losses.instance", "losses.loss"),
+            "in",
+            db
+              .selectFrom("losses")
+              .innerJoin("instances", "instances.id", "losses.instance")
+              .select(["losses.instance", "losses.loss"])
+              .where(isDeleted)
+              .where("instances.phase_since", "<", p.before)
+              .limit(p.limit)
+              .$asTuple("instance", "loss"),
+          ),
         ),
     ),
     instances: prepare<Before>((p) =>

@@ -21,11 +21,8 @@ export class EvidenceRepository {
 
   /** Does nothing when evidence of this class is there for the instance; conflict when the id is there for another. */
   async record({ pool, epoch: authorityEpoch }: Authority, id: string, draft: EvidenceDraft, now: Instant): Promise<void> {
-    const [known] = await this.#queries.find.rows(this.#db, { id });
-    if (known !== undefined && (known.instance !== draft.instance || known.loss !== draft.loss))
-      throw storeConflict(`evidence ${id} is about something else`, `${known.instance} ${known.loss}`, `${draft.instance} ${draft.loss}`);
     const { era, counter } = epochParts(authorityEpoch);
-    await this.#queries.insert.run(this.#db, {
+    const inserted = await this.#queries.insert.run(this.#db, {
       id,
       pool,
       instance: draft.instance,
@@ -44,6 +41,11 @@ export class EvidenceRepository {
       epoch_era: era,
       epoch_counter: counter,
     });
+    if (inserted === 1) return;
+    // Looked at afterwards: where others write too, what was looked at before may not be there any more.
+    const [known] = await this.#queries.find.rows(this.#db, { id });
+    if (known !== undefined && (known.instance !== draft.instance || known.loss !== draft.loss))
+      throw storeConflict(`evidence ${id} is about something else`, `${known.instance} ${known.loss}`, `${draft.instance} ${draft.loss}`);
   }
 
   async has(instance: string, loss: Loss): Promise<boolean> {

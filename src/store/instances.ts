@@ -4,11 +4,10 @@ import type { Instant } from "../kernel/clock.ts";
 import { epoch, epochParts, type Epoch } from "../kernel/epoch.ts";
 import type { InstanceRecord, OwnedObject, Purpose } from "../model/instance.ts";
 import { canonicalJson } from "./canonical-json.ts";
-import { KeptList } from "./kept-rows.ts";
+import { KeptList, type StoreConnection } from "./kept-rows.ts";
 import { storeConflict, type NewInstance } from "./port.ts";
 import { prepare } from "./prepared.ts";
 import type { InstanceState, InstanceTable, Schema } from "./schema.ts";
-import type { SqliteKysely } from "./sqlite-dialect.ts";
 
 /** How many failed candidates a pool's rows show. */
 const MAX_FAILURES = 100;
@@ -29,7 +28,7 @@ export class InstanceRepository {
   readonly #living: KeptList<InstanceRow, InstanceRecord>;
   #failures = 0;
 
-  constructor(db: SqliteKysely<Schema>) {
+  constructor(db: StoreConnection) {
     this.#db = db;
     const queries = queriesOf(db);
     this.#queries = queries;

@@ -7,13 +7,17 @@
  * 3. Inside a transaction nothing is kept: it may yet be rolled back. A write that is rolled back counts all the same, and costs one more look.
  * 4. Of a pool that nobody owns nothing is kept (`forget`): anybody may ask for a pool of any name.
  */
+import type { Kysely } from "kysely";
 import type { Schema } from "./schema.ts";
 
-/** The part of the connection that this needs. */
+/** The part of the connection that this needs. Where other processes write too it counts nothing and is always in a transaction: then nothing is kept. */
 export interface WriteCounts {
   writesTo(table: keyof Schema): number;
   readonly isInTransaction: boolean;
 }
+
+/** What the repositories work on. */
+export type StoreConnection = Kysely<Schema> & WriteCounts;
 
 /** Writes that are remembered; a list that is further behind is read anew. */
 const MAX_REMEMBERED = 1_000;

@@ -1,40 +1,61 @@
-/** Brings a file to this version's schema, each migration in a transaction of its own. A file of a newer version, or of somebody else, stays as it is. */
+/** Brings a file to this version's schema, each migration in a transaction of its own. A file that this version must not write stays as it is. */
 import type { DatabaseSync } from "node:sqlite";
 import { RelevoError } from "../kernel/errors.ts";
-import type { Migration } from "./migrations/migration.ts";
+import { type Migration, sqliteStatements } from "./migrations/migration.ts";
 import { storeCorrupt } from "./port.ts";
 
 /** In the header of the file, so that a database of another program is told apart: "RELV". */
 const APPLICATION_ID = 0x52454c56;
 
-/** Writes nothing; throws when the file is a newer version's or another program's. */
+/** Writes nothing; throws when the file is another program's, or when a newer version took something away that this one needs. */
 export function requireKnownSchema(database: DatabaseSync, migrations: readonly Migration[]): void {
-  const found = readNumber(database, "user_version");
+  const found = schemaOf(database);
   requireOwnFile(database, found);
+  requireUnderstood(found, found === 0 ? 0 : leastOf(database), migrations);
+}
+
+/**
+ * What was only added by a newer version (expanded) is no matter: this one does not see it. `least` is the number of the last step that took something away.
+ * Error: `store_from_newer_version`.
+ */
+export function requireUnderstood(found: number, least: number, migrations: readonly Migration[]): void {
   const newest = migrations.length;
-  if (found <= newest) return;
-  throw new RelevoError("store_from_newer_version", "the store was written by a newer version of Relevo", {
+  if (least <= newest) return;
+  throw new RelevoError("store_from_newer_version", "a newer version of Relevo changed the store in a way that this one does not know", {
     found,
     allowed: `schema 0 to ${newest}`,
-    todo: "run that version, or restore a backup from before its first start; the file was not changed",
+    todo: "run that version, or restore a backup from before its first start; nothing was changed",
   });
 }
 
 export function migrate(database: DatabaseSync, migrations: readonly Migration[]): void {
-  for (const migration of migrations.slice(readNumber(database, "user_version"))) applyMigration(database, migration);
+  for (const migration of migrations.slice(schemaOf(database))) applyMigration(database, migration);
 }
 
-function applyMigration(database: DatabaseSync, { number, statements }: Migration): void {
+/** The number of the newest migration that was applied. */
+export function schemaOf(database: DatabaseSync): number {
+  return readNumber(database, "user_version");
+}
+
+const LEAST = "schema_least";
+
+function applyMigration(database: DatabaseSync, migration: Migration): void {
   database.exec("BEGIN IMMEDIATE");
   try {
-    for (const statement of statements) database.exec(statement);
-    database.exec(`PRAGMA user_version = ${number}`);
+    for (const statement of sqliteStatements(migration)) database.exec(statement);
+    database.exec(`PRAGMA user_version = ${migration.number}`);
     database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+    if (migration.contracts === true)
+      database.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)").run(LEAST, String(migration.number));
     database.exec("COMMIT");
   } catch (error) {
     if (database.isTransaction) database.exec("ROLLBACK");
     throw error;
   }
+}
+
+function leastOf(database: DatabaseSync): number {
+  return Number(database.prepare("SELECT value FROM meta WHERE name = ?").get(LEAST)?.["value"] ?? 0);
 }
 
 function requireOwnFile(database: DatabaseSync, version: number): void {

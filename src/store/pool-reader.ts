@@ -3,12 +3,10 @@ import type { Evidence } from "../model/evidence.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import type { Workload } from "../model/writer.ts";
 import type { CandidateFailure } from "./instances.ts";
-import { KeptValue } from "./kept-rows.ts";
+import { KeptValue, type StoreConnection } from "./kept-rows.ts";
 import type { PoolRows, StandingReason } from "./port.ts";
 import type { Repositories } from "./pool-transaction.ts";
 import type { PoolRow } from "./pools.ts";
-import type { Schema } from "./schema.ts";
-import type { SqliteKysely } from "./sqlite-dialect.ts";
 
 type ReadPool = Pick<PoolRow, "epoch" | "owner" | "generation" | "freeze"> & { readonly reasons: readonly StandingReason[] };
 
@@ -19,6 +17,7 @@ interface LivingEvidence {
 }
 
 export class PoolReader {
+  readonly #db: StoreConnection;
   readonly #repositories: Repositories;
   readonly #pool: KeptValue<ReadPool | undefined>;
   readonly #evidence: KeptValue<readonly Evidence[]>;
@@ -26,8 +25,9 @@ export class PoolReader {
   readonly #workloads: KeptValue<readonly Workload[]>;
   readonly #living = new Map<string, LivingEvidence>();
 
-  constructor(db: SqliteKysely<Schema>, repositories: Repositories) {
+  constructor(db: StoreConnection, repositories: Repositories) {
     const { pools, instances, evidence, workloads } = repositories;
+    this.#db = db;
     this.#repositories = repositories;
     this.#pool = new KeptValue(
       db,
@@ -70,7 +70,7 @@ export class PoolReader {
       generation: row.generation,
       freeze: row.freeze,
       instances,
-      evidence: livingOf(this.#living, pool, instances, await this.#evidence.get(pool)),
+      evidence: this.#livingOf(pool, instances, await this.#evidence.get(pool)),
       openSteps: await this.#repositories.steps.listOpen(pool),
       failures: await this.#failures.get(pool),
       reasons: row.reasons,
@@ -84,19 +84,14 @@ export class PoolReader {
     this.#repositories.steps.forgetOpen(pool);
     this.#living.delete(pool);
   }
-}
 
-/** Without that of instances which were deleted since it was read. */
-function livingOf(
-  kept: Map<string, LivingEvidence>,
-  pool: string,
-  instances: readonly InstanceRecord[],
-  recorded: readonly Evidence[],
-): readonly Evidence[] {
-  const known = kept.get(pool);
-  if (known?.of === instances && known.recorded === recorded) return known.living;
-  const ids = new Set(instances.map(({ id }) => id));
-  const living = recorded.filter(({ instance }) => ids.has(instance));
-  kept.set(pool, { of: instances, recorded, living });
-  return living;
+  /** Without that of instances which were deleted since it was read. */
+  #livingOf(pool: string, instances: readonly InstanceRecord[], recorded: readonly Evidence[]): readonly Evidence[] {
+    const known = this.#living.get(pool);
+    if (known?.of === instances && known.recorded === recorded) return known.living;
+    const ids = new Set(instances.map(({ id }) => id));
+    const living = recorded.filter(({ instance }) => ids.has(instance));
+    if (!this.#db.isInTransaction) this.#living.set(pool, { of: instances, recorded, living });
+    return living;
+  }
 }

@@ -4,7 +4,7 @@ import type { Instant } from "../kernel/clock.ts";
 import { epoch, type Epoch } from "../kernel/epoch.ts";
 import { canonicalJson } from "./canonical-json.ts";
 import { staleEpoch, type Authority, type Freeze, type StandingReason } from "./port.ts";
-import { prepare } from "./prepared.ts";
+import { isShared, prepare } from "./prepared.ts";
 import type { PoolTable, Schema } from "./schema.ts";
 
 export interface PoolRow {
@@ -35,9 +35,18 @@ export class PoolRepository {
     return row === undefined ? undefined : toPoolRow(row);
   }
 
-  /** The pool's row, read under the transaction that is about to change it; stale unless the epoch is the current one (I4). */
+  /**
+   * The pool's row, which nobody else changes until the transaction ends; undefined as for `find`. Whatever writes a pool's rows begins with it, so that
+   * what it has read stays true until it commits.
+   */
+  async lock(pool: string): Promise<PoolRow | undefined> {
+    const [row] = await this.#queries.lock.rows(this.#db, { pool });
+    return row === undefined ? undefined : toPoolRow(row);
+  }
+
+  /** The pool's row, locked; stale unless the epoch is the current one (I4). */
   async authorise({ pool, epoch: used }: Authority): Promise<PoolRow> {
-    const row = await this.find(pool);
+    const row = await this.lock(pool);
     if (row === undefined || !row.claimed) throw staleEpoch(pool, null, used);
     if (row.epoch !== used) throw staleEpoch(pool, row.epoch, used);
     return row;
@@ -50,6 +59,10 @@ export class PoolRepository {
     const [row] = await this.#queries.find.rows(this.#db, { pool });
     if (row === undefined) throw new Error(`pool ${pool} is gone in the transaction that made it`);
     return toPoolRow(row).epoch;
+  }
+
+  async letGo(pool: string): Promise<void> {
+    await this.#queries.letGo.run(this.#db, { pool, era: await this.era() });
   }
 
   /** Keeps the counters: the next claim goes on from them, so whoever acted for the pool before is stale for ever. */
@@ -76,6 +89,12 @@ export class PoolRepository {
     return { ...row, reasons: text };
   }
 
+  /** Of all that are claimed. */
+  async epochs(): Promise<ReadonlyMap<string, Epoch>> {
+    const rows = await this.#queries.epochs.rows(this.#db, {});
+    return new Map(rows.map((row) => [row.pool, epoch(row.epoch_era, row.epoch_counter)]));
+  }
+
   async list(): Promise<string[]> {
     return (await this.#queries.list.rows(this.#db, {})).map((row) => row.pool);
   }
@@ -88,9 +107,15 @@ export class PoolRepository {
 }
 
 function queriesOf(db: Kysely<Schema>) {
+  const one = (p: { pool: string }) => db.selectFrom("pools").selectAll().where("pool", "=", p.pool);
   return {
     era: prepare<object, { value: string }>(() => db.selectFrom("meta").select("value").where("name", "=", "era")),
-    find: prepare<{ pool: string }, PoolTable>((p) => db.selectFrom("pools").selectAll().where("pool", "=", p.pool)),
+    find: prepare<{ pool: string }, PoolTable>(one),
+    // SQLite has one writer at a time: there nobody else can change it.
+    lock: prepare<{ pool: string }, PoolTable>((p) => (isShared(db) ? one(p).forUpdate() : one(p))),
+    epochs: prepare<object, Pick<PoolTable, "pool" | "epoch_era" | "epoch_counter">>(() =>
+      db.selectFrom("pools").select(["pool", "epoch_era", "epoch_counter"]).where("claimed", "=", 1).orderBy("pool"),
+    ),
     list: prepare<object, { pool: string }>(() => db.selectFrom("pools").select("pool").where("claimed", "=", 1).orderBy("pool")),
     insert: prepare<{ pool: string; era: number }>((p) =>
       db
@@ -110,6 +135,12 @@ function queriesOf(db: Kysely<Schema>) {
       db
         .updateTable("pools")
         .set((row) => ({ claimed: 1, owner: p.owner, claimed_at: p.now, epoch_era: p.era, epoch_counter: row("epoch_counter", "+", 1) }))
+        .where("pool", "=", p.pool),
+    ),
+    letGo: prepare<{ pool: string; era: number }>((p) =>
+      db
+        .updateTable("pools")
+        .set((row) => ({ owner: null, epoch_era: p.era, epoch_counter: row("epoch_counter", "+", 1) }))
         .where("pool", "=", p.pool),
     ),
     forget: prepare<{ pool: string; reasons: string }>((p) =>

@@ -193,6 +193,21 @@ export interface RecoverCommand {
   readonly by: string;
 }
 
+export interface StoreDescription {
+  readonly kind: "sqlite" | "postgresql";
+  /** Of the database: `3.50.4`, `15.8`. */
+  readonly version: string;
+  /** Where it is, without a password: a path, `:memory:`, `postgresql://host:port/database`. */
+  readonly where: string;
+  /** The number of the newest migration that was applied. */
+  readonly schema: number;
+  /**
+   * What is behind a commit that was answered: `memory` nothing; `disk` the database's own disk; `standby` a second server's disk too; `standby_missing` one
+   * is wanted and none is connected, so commits wait; `none` not even a disk (`fsync` is off); `unknown`: the role may not see it.
+   */
+  readonly synchronous: "memory" | "disk" | "standby" | "standby_missing" | "none" | "unknown";
+}
+
 export interface LossCounts {
   readonly loss: Loss;
   readonly instances: number;
@@ -203,12 +218,19 @@ export interface LossCounts {
 export interface Store {
   /** Takes over the pool: raises its authorityEpoch and returns it. Makes the pool's row when there is none. */
   claim(pool: string, owner: string, now: Instant): Promise<Authority>;
+  /**
+   * Hands the pool over in good order: nobody owns it, and its authorityEpoch is one higher, so that nothing that was begun under the former one commits any
+   * more. Error: `stale_epoch`: somebody else has it already.
+   */
+  letGo(authority: Authority): Promise<void>;
   /** Forgets a pool that has nothing left but deleted instances. */
   release(authority: Authority): Promise<void>;
   commit(authority: Authority, changes: readonly Change[], now: Instant): Promise<CommitResult>;
   /** Undefined when the pool was never claimed. */
   readPool(pool: string): Promise<PoolRows | undefined>;
   listPools(): Promise<readonly string[]>;
+  /** The authorityEpoch of each pool that is claimed, in one read: a replica asks it whose a pool is, whoever claimed it. */
+  poolEpochs(): Promise<ReadonlyMap<string, Epoch>>;
 
   /**
    * Counts a renewal of the lease that this very process holds, keeps for how long it is told that it lasts, and answers the workload. Needs no authority:
@@ -251,6 +273,10 @@ export interface Store {
   getBlueprint(hash: string): Promise<unknown>;
   countLosses(pool: string): Promise<readonly LossCounts[]>;
 
+  /** The secret of this name, the same for all replicas and after each restart: the first that was offered is kept. */
+  sharedSecret(name: string, offered: string): Promise<string>;
+  describeStore(): Promise<StoreDescription>;
+
   /** Deletes what is past its time, in one small batch; returns how many rows went. `unknown` and `held` steps are never touched. */
   collect(now: Instant): Promise<number>;
   close(): Promise<void>;
@@ -271,12 +297,24 @@ export function storeConflict(what: string, found: unknown, allowed: string): Re
   return new RelevoError("store_conflict", what, { class: "conflict", found, allowed });
 }
 
-/** Disk full, busy, input/output error: nothing of the commit was applied. */
-export function storeUnavailable(why: string, cause: unknown): RelevoError {
-  return new RelevoError("store_unavailable", `the store cannot be written: ${why}`, {
+/** Disk full, busy, input/output error, no database to be reached: nothing of the commit was applied. */
+export function storeUnavailable(
+  why: string,
+  cause: unknown,
+  todo = "free space or repair the disk; nothing was half-written",
+): RelevoError {
+  return new RelevoError("store_unavailable", `the store cannot be written: ${why}`, { class: "retryable", cause, todo });
+}
+
+/**
+ * The connection was lost while a commit was on its way: the change may be there or not, as a whole. A caller reads again and decides anew, as after every
+ * `store_unavailable`; to repeat it blindly is refused or harmless too: moves compare, steps and evidence have ids.
+ */
+export function storeOutcomeUnknown(why: string, cause: unknown): RelevoError {
+  return new RelevoError("store_unavailable", `the store did not say whether it kept the change: ${why}`, {
     class: "retryable",
     cause,
-    todo: "free space or repair the disk; nothing was half-written",
+    todo: "read again: the change is there as a whole or not at all",
   });
 }
 

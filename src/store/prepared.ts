@@ -3,6 +3,11 @@ import type { Compilable, CompiledQuery, Kysely, QueryResult } from "kysely";
 import type { Schema } from "./schema.ts";
 import { SqliteKysely } from "./sqlite-dialect.ts";
 
+/** Whether other processes write the same tables: then rows must be locked before what was read of them is relied upon. */
+export function isShared(db: Kysely<Schema>): boolean {
+  return !(db instanceof SqliteKysely);
+}
+
 class Placeholder {
   readonly name: string;
   constructor(name: string) {

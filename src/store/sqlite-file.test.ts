@@ -140,8 +140,22 @@ test("a path that cannot be opened is unavailable", async () => {
   await refused(openStore({ path: "/dev/null/relevo.db" }), "store_unavailable");
 });
 
-test("a store of a newer version is refused and left as it is", async () => {
-  const next = { number: NEWEST + 1, statements: ["CREATE TABLE later (x TEXT) STRICT"] };
+test("a store that a newer version only added to is read and written by this one, and by the newer one again", async () => {
+  const next = { number: NEWEST + 1, statements: ["ALTER TABLE steps ADD COLUMN later TEXT", "CREATE TABLE later (x TEXT) STRICT"] };
+  openSqliteFile({ path, migrations: [...MIGRATIONS, next] }).close();
+
+  const store = await openStore({ path });
+  await store.commit(await claimed(store), [create("i-1"), recordStep("s-1")], NOON);
+  expect((await store.describeStore()).schema).toBe(NEWEST + 1);
+  await store.close();
+
+  const { database, close } = openSqliteFile({ path, migrations: [...MIGRATIONS, next] });
+  expect(database.prepare("SELECT id, later FROM steps").all()).toEqual([{ id: "s-1", later: null }]);
+  close();
+});
+
+test("a store from which a newer version took something away is refused and left as it is", async () => {
+  const next = { number: NEWEST + 1, contracts: true, statements: ["CREATE TABLE later (x TEXT) STRICT"] };
   openSqliteFile({ path, migrations: [...MIGRATIONS, next] }).close();
   const before = readFileSync(path);
 

@@ -8,7 +8,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { RelevoError } from "../kernel/errors.ts";
-import { migrate, requireKnownSchema } from "./migrate.ts";
+import { migrate, requireKnownSchema, schemaOf } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import type { Migration } from "./migrations/migration.ts";
 import { storeCorrupt, storeUnavailable } from "./port.ts";
@@ -23,6 +23,10 @@ export const IN_MEMORY = ":memory:";
 
 export interface SqliteFile {
   readonly database: DatabaseSync;
+  readonly path: string;
+  readonly isOnDisk: boolean;
+  /** The number of the newest migration. */
+  readonly schema: () => number;
   /** Closes the database and gives up the ownership. */
   readonly close: () => void;
 }
@@ -56,7 +60,7 @@ export function openSqliteFile({ path, maxPages, migrations = MIGRATIONS }: Sqli
       database.close();
     }
   };
-  return { database, close };
+  return { database, path, isOnDisk: path !== IN_MEMORY, schema: () => schemaOf(database), close };
 }
 
 function openDatabase(path: string): DatabaseSync {

@@ -8,11 +8,10 @@ import { epoch, epochParts } from "../kernel/epoch.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { StepDraft, StepRecord } from "../model/step.ts";
 import { canonicalJson } from "./canonical-json.ts";
-import { KeptList } from "./kept-rows.ts";
+import { KeptList, type StoreConnection } from "./kept-rows.ts";
 import { storeConflict, type Authority, type Change } from "./port.ts";
 import { prepare } from "./prepared.ts";
 import type { Schema, StepTable } from "./schema.ts";
-import type { SqliteKysely } from "./sqlite-dialect.ts";
 
 type StepRow = Selectable<StepTable>;
 type EndStep = Extract<Change, { kind: "end_step" }>;
@@ -23,7 +22,7 @@ export class StepRepository {
   readonly #queries: ReturnType<typeof queriesOf>;
   readonly #open: KeptList<StepRow, StepRecord>;
 
-  constructor(db: SqliteKysely<Schema>) {
+  constructor(db: StoreConnection) {
     this.#db = db;
     const queries = queriesOf(db);
     this.#queries = queries;

@@ -3,6 +3,7 @@ import type { CompiledQuery, QueryResult } from "kysely";
 import { expect, test } from "vitest";
 import { claimed, create, NOON, POOL, recordStep } from "../../test/contracts/store-fixtures.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
+import { sqliteStatements } from "./migrations/migration.ts";
 import { EvidenceRepository } from "./evidence.ts";
 import { InstanceRepository } from "./instances.ts";
 import { NoticeRepository } from "./notices.ts";
@@ -76,7 +77,7 @@ test("a tombstone can neither fall nor go, even by a fault of ours (I2)", () => 
 
 test("no query reads a pool's whole history, however long it is", async () => {
   const database = new DatabaseSync(":memory:");
-  for (const { statements } of MIGRATIONS) for (const statement of statements) database.exec(statement);
+  for (const migration of MIGRATIONS) for (const statement of sqliteStatements(migration)) database.exec(statement);
   const statements: string[] = [];
   class SpiedKysely extends SqliteKysely<Schema> {
     override run<R>(query: CompiledQuery<R>): QueryResult<R> {
@@ -114,7 +115,7 @@ test("no query reads a pool's whole history, however long it is", async () => {
     "USE TEMP B-TREE FOR ORDER BY",
   ]);
   const renewal = { pool: POOL, instance: "i-1", bootId: "boot-1", epoch: null };
-  expect(await planOf(workloads.renew(renewal, 9_000, undefined).catch(() => undefined))).toEqual([
+  expect(await planOf(workloads.renew(renewal, 9_000, async () => undefined).catch(() => undefined))).toEqual([
     "SEARCH workloads USING INDEX workloads_of_holder (pool=? AND holder=?)",
   ]);
   expect(await planOf(workloads.list(POOL))).toEqual(["SEARCH workloads USING PRIMARY KEY (pool=?)"]);

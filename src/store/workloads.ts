@@ -68,12 +68,18 @@ export class WorkloadRepository {
    * A process that held another epoch before than the one that it was passed (after a recovery) never takes the new one on: that is answered, not thrown,
    * because it counts as a renewal: the judge sees that it asked, and nothing after that.
    *
-   * Errors: `lease_not_held` (it may still get it), `lease_fenced` (this process never will), `store_rewound`. `instance` is its record, where there is one.
+   * Errors: `lease_not_held` (it may still get it), `lease_fenced` (this process never will), `store_rewound`. `findInstance` gives its record, where there
+   * is one.
    */
-  async renew(renewal: LeaseRenewal, ttlMs: number, instance: InstanceRecord | undefined): Promise<Workload | RelevoError> {
+  async renew(
+    renewal: LeaseRenewal,
+    ttlMs: number,
+    findInstance: () => Promise<InstanceRecord | undefined>,
+  ): Promise<Workload | RelevoError> {
     const { pool, bootId, epoch: believed } = renewal;
     const [row] = await this.#queries.ofHolder.rows(this.#db, { pool, instance: renewal.instance, bootId });
     if (row === undefined) {
+      const instance = await findInstance();
       if (
         believed !== null &&
         !isFencedProcess(renewal, instance) &&

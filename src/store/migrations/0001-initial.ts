@@ -1,5 +1,5 @@
 /** The first schema. A migration that was released never changes: the next one follows it. */
-import type { Migration } from "./migration.ts";
+import { type Migration, refusal } from "./migration.ts";
 
 export const initial: Migration = {
   number: 1,
@@ -93,8 +93,12 @@ export const initial: Migration = {
     ) STRICT`,
     `CREATE INDEX evidence_of_pool ON evidence (pool, seq)`,
     // I3 holds even against a fault of ours.
-    `CREATE TRIGGER evidence_never_changes BEFORE UPDATE ON evidence
-      BEGIN SELECT RAISE(ABORT, 'evidence never changes'); END`,
+    refusal({
+      name: "evidence_never_changes",
+      event: "UPDATE",
+      table: "evidence",
+      says: "evidence never changes",
+    }),
 
     `CREATE TABLE steps (
       seq INTEGER PRIMARY KEY,

@@ -1,5 +1,5 @@
 /** Who may write for each workload, that is for each (pool, ordinal). A row is never deleted: an epoch that was given once is never given again. */
-import type { Migration } from "./migration.ts";
+import { type Migration, refusal } from "./migration.ts";
 
 export const workloads: Migration = {
   number: 2,
@@ -21,11 +21,14 @@ export const workloads: Migration = {
     // A renewal names its holder; an instance has one place, so it holds one lease at most.
     `CREATE UNIQUE INDEX workloads_of_holder ON workloads (pool, holder) WHERE holder IS NOT NULL`,
     // I2 holds even against a fault of ours.
-    `CREATE TRIGGER workloads_never_fall BEFORE UPDATE ON workloads
-      WHEN (NEW.min_era, NEW.min_counter) < (OLD.min_era, OLD.min_counter)
-        OR (NEW.writer_era, NEW.writer_counter) < (OLD.writer_era, OLD.writer_counter)
-      BEGIN SELECT RAISE(ABORT, 'a writer epoch never falls'); END`,
-    `CREATE TRIGGER workloads_never_go BEFORE DELETE ON workloads
-      BEGIN SELECT RAISE(ABORT, 'a tombstone is kept for ever'); END`,
+    refusal({
+      name: "workloads_never_fall",
+      event: "UPDATE",
+      table: "workloads",
+      when: `(NEW.min_era, NEW.min_counter) < (OLD.min_era, OLD.min_counter)
+        OR (NEW.writer_era, NEW.writer_counter) < (OLD.writer_era, OLD.writer_counter)`,
+      says: "a writer epoch never falls",
+    }),
+    refusal({ name: "workloads_never_go", event: "DELETE", table: "workloads", says: "a tombstone is kept for ever" }),
   ],
 };
