@@ -39,6 +39,12 @@ test("what failed one after the other is no fault of the observer", () => {
   expect(brakeOf([poolOf({}, [suspect("a", earlier), suspect("b"), serving({ id: "c" })])])).toBeNull();
 });
 
+test("what our checks say now counts: the last look may be long ago, and all have failed since (D12)", () => {
+  const pools = [poolOf({}, [serving({ id: "a" }), serving({ id: "b" })]), poolOf({}, [serving({ id: "c" })])];
+  expect(brakeOf(pools)).toBeNull();
+  expect(brakeOf(pools, () => failing)).toEqual({ suspect: 3, total: 3 });
+});
+
 const late = (since = NOON): LeaseState => ({ state: "late", since, expiresAt: NOON + 5_000 });
 const RENEWED: LeaseState = { state: "renewed", lateAt: NOON + 5_000 };
 

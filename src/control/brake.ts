@@ -10,10 +10,18 @@ import type { InstanceSnapshot, LeaseState, PoolSnapshot } from "../plan/snapsho
 export const BRAKE_SHARE = 0.5;
 export const BRAKE_WINDOW_MS = 60_000;
 
-/** From the last snapshot of each pool: what the observer believed of everything that it watches. */
-export function brakeOf(pools: readonly PoolSnapshot[]): PoolSnapshot["brake"] {
+type Health = InstanceSnapshot["health"];
+
+/**
+ * From the last snapshot of each pool, and what our checks say now: the last look may be long ago, when the store kept us from another one, and all that fails
+ * since would be news of one pool alone.
+ */
+export function brakeOf(
+  pools: readonly PoolSnapshot[],
+  healthNow: (instance: InstanceSnapshot) => Health = ({ health }) => health,
+): PoolSnapshot["brake"] {
   const watched = pools.flatMap(({ instances }) => instances.filter(isWatched));
-  const suspect = mostAtOnce(watched.flatMap((instance) => suspectSince(instance) ?? []));
+  const suspect = mostAtOnce(watched.flatMap((instance) => suspectSince(instance, healthNow(instance)) ?? []));
   return suspect > watched.length * BRAKE_SHARE ? { suspect, total: watched.length } : null;
 }
 
@@ -48,7 +56,7 @@ export class LeaseBrake {
         if (lease.state === "none" || lease.state === "unwatched" || lease.state === "unasked") continue;
         total += 1;
         const isSilent = lease.state === "late" || lease.state === "expired";
-        if (isSilent && !saysItself(instance) && !isSeenByOthers(instance, instance.unreached))
+        if (isSilent && !saysItself(instance.health) && !isSeenByOthers(instance, instance.unreached))
           suspects.push({ pool, instance: id, since: lease.since });
       }
     const late = mostAtOnce(suspects.map(({ since }) => since));
@@ -65,16 +73,16 @@ function isWatched({ record }: InstanceSnapshot): boolean {
 }
 
 /** Undefined when it is none: it is well, or somebody else says that it is not. */
-function suspectSince(instance: InstanceSnapshot): Instant | undefined {
-  const { health, witnessed, unreached } = instance;
+function suspectSince(instance: InstanceSnapshot, health: Health): Instant | undefined {
+  const { witnessed, unreached } = instance;
   // One that answers us that it could not renew its lease is no silence of anybody.
   if (health.state !== "failing" || health.code === LEASE_LAPSED) return undefined;
   // Of a silence only silence is a witness: who answers a gateway 503 while we are cut off may lack nothing but us.
-  return isSeenByOthers(instance, saysItself(instance) ? witnessed : unreached) ? undefined : health.since;
+  return isSeenByOthers(instance, saysItself(health) ? witnessed : unreached) ? undefined : health.since;
 }
 
 /** It answers us, and lacks something else than what it gets from us. */
-function saysItself({ health }: InstanceSnapshot): boolean {
+function saysItself(health: Health): boolean {
   return health.state === "failing" && health.code === "unhealthy";
 }
 

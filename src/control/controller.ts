@@ -316,7 +316,10 @@ export class Controller {
       placement: this.#parts.capacity.placement(),
       placedSince: (podUid) => this.#placements.since(podUid),
       settledAt: this.#settledAt,
-      brake: brakeOf([...this.#passes.values()].map(({ snapshot }) => snapshot)),
+      brake: brakeOf(
+        [...this.#passes.values()].map(({ snapshot }) => snapshot),
+        ({ record }) => health.healthOf(record.id, record.incarnation.number),
+      ),
       leaseBrake: this.#leaseBrake.look([...this.#passes.values()].map((pass) => pass.snapshot)),
       rewound,
       awaitsWitnesses: this.#trust.awaitsWitnesses(rows),
