@@ -46,6 +46,9 @@ export interface ControllerCommandOptions extends GlobalOptions {
   /** Both or neither: where the learning of what the site absorbs begins. */
   readonly absorbPerSecond?: number;
   readonly absorbAtOnce?: number;
+  /** 0: no limit. */
+  readonly kubeQps?: number;
+  readonly kubeBurst?: number;
   readonly instancesAccount?: string;
   readonly priorityClasses?: boolean;
   readonly spotLead: number;
@@ -58,6 +61,7 @@ export interface GatewayCommandOptions extends GlobalOptions {
   readonly keyFile: string;
   readonly host: string;
   readonly port: number;
+  readonly adminHost: string;
   readonly adminPort: number;
   readonly grace: number;
   readonly logLevel: string;

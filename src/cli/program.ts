@@ -275,6 +275,8 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--webhook-secret-file <file>", "with which notices are signed")
     .option("--absorb-per-second <n>", "how many evacuations the site is known to absorb a second; more is learned", count)
     .option("--absorb-at-once <n>", "and how many at once", count)
+    .option("--kube-qps <n>", "calls to the API server a second (default: 50); 0: no limit", whole)
+    .option("--kube-burst <n>", "and how many at once after a rest (default: 100)", count)
     .option("--advertise <url>", "how instances reach this API, to renew writer leases (default: where it listens)")
     .option(
       "--instances-account <name>",
@@ -293,7 +295,8 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--predecessor <replica>", "the replica that ran in this place and has ended: no seal waits for it")
     .option("--host <address>", "where it listens", "127.0.0.1")
     .option("--port <port>", "0 lets the system choose", port, 8080)
-    .option("--admin-port <port>", "of /metrics, on loopback; 0 lets the system choose", port, 0)
+    .option("--admin-host <address>", "of /metrics, /healthz and /readyz", "127.0.0.1")
+    .option("--admin-port <port>", "of these; 0 lets the system choose", port, 0)
     .addOption(durationOption("--grace <duration>", "for what is in flight when it is asked to end", 30_000))
     .addOption(level())
     .action(async (_options, command: Command) => ended(await processes.gateway(context, optionsOf(command))));

@@ -84,13 +84,15 @@ export interface WatchOptions {
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
   readonly resourceVersion: string;
+  /** First everything that is there, as ADDED, then a bookmark that says so, then what happens. Only where the API `hasInitialEvents`. */
+  readonly sendInitialEvents?: boolean | undefined;
   /** The server ends the watch after this many seconds, in order. */
   readonly timeoutSeconds?: number | undefined;
 }
 
 export type WatchEvent =
   | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: KubeObject }
-  | { readonly type: "BOOKMARK"; readonly resourceVersion: string }
+  | { readonly type: "BOOKMARK"; readonly resourceVersion: string; readonly endsInitialEvents?: boolean }
   | { readonly type: "ERROR"; readonly status: KubeStatus };
 
 export interface StatusCause {
@@ -146,6 +148,8 @@ export interface KubeApi {
   delete(ref: ObjectRef, options?: DeleteOptions): Promise<void>;
   /** POST …/pods/NAME/eviction. */
   evict(ref: ObjectRef, options?: DeleteOptions): Promise<void>;
+  /** It knows `sendInitialEvents`; the server behind it may still refuse them. */
+  readonly hasInitialEvents?: boolean;
   /** The same API, its calls made as another user. Absent where nobody is asked who calls, as in the embedded cluster's own process. */
   as?(user: string): KubeApi;
 }

@@ -1,24 +1,30 @@
 /** From a kubeconfig (or a pod's service account) to a KubeApi. */
-import type { RequestOptions } from "node:https";
 import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import type { KubeConfig } from "@kubernetes/client-node";
 import { parse } from "yaml";
 import { z } from "zod";
 import { RelevoError } from "../kernel/errors.ts";
+import { systemClock } from "../kernel/system.ts";
 import type { KubeApi } from "./api.ts";
+import { KubeconfigCredentials } from "./credentials.ts";
 import { httpKubeApi } from "./http-api.ts";
+import { RateLimiter, type RateLimits } from "./limiter.ts";
 
 export interface KubeApiSource {
   /** A file; without one `KUBECONFIG`, `~/.kube/config`, then the service account of the pod that we run in. */
   readonly kubeconfig?: string | undefined;
   /** Another context than the current one. */
   readonly context?: string | undefined;
+  /** How fast it may be called; without, there is no limit of our own. */
+  readonly limits?: RateLimits | undefined;
 }
 
 /** Rejects with a RelevoError that names what is missing. */
 export async function loadKubeApi(source: KubeApiSource = {}): Promise<KubeApi & { close(): Promise<void> }> {
   const plain = readPlainHttp(source);
-  if (plain !== undefined) return httpKubeApi({ baseUrl: plain.server, token: plain.token });
+  const limiter = source.limits === undefined ? undefined : new RateLimiter(source.limits, systemClock);
+  if (plain !== undefined) return httpKubeApi({ baseUrl: plain.server, token: plain.token, limiter });
   const config = await readConfig(source);
   const cluster = config.getCurrentCluster();
   if (!cluster) {
@@ -32,12 +38,11 @@ export async function loadKubeApi(source: KubeApiSource = {}): Promise<KubeApi &
   }
   return httpKubeApi({
     baseUrl: cluster.server,
-    ca: cluster.caData === undefined ? readIfGiven(cluster.caFile) : Buffer.from(cluster.caData, "base64"),
     insecureSkipTlsVerify: cluster.skipTLSVerify,
     tlsServerName: cluster.tlsServerName,
     proxyUrl: cluster.proxyUrl,
-    authorize: () => headersOf(config, cluster.server),
-    ...clientCertificate(config),
+    credentials: new KubeconfigCredentials(() => readConfig(source), systemClock),
+    limiter,
   });
 }
 
@@ -83,6 +88,7 @@ async function readConfig({ kubeconfig, context }: KubeApiSource): Promise<KubeC
       { found: kubeconfig, cause },
     );
   }
+  if (kubeconfig !== undefined) readTokenFiles(config, kubeconfig);
   if (context === undefined) return config;
   if (!config.getContextObject(context)) {
     throw new RelevoError("kubeconfig_no_context", "the kubeconfig has no such context", {
@@ -97,27 +103,16 @@ async function readConfig({ kubeconfig, context }: KubeApiSource): Promise<KubeC
   return config;
 }
 
-/** Tokens, also those that rotate or come from a plugin. A client certificate from an exec plugin is not supported. */
-async function headersOf(config: KubeConfig, server: string): Promise<Readonly<Record<string, string>>> {
-  const user = config.getCurrentUser();
-  if (user?.token !== undefined && user.token !== "") return { authorization: `Bearer ${user.token}` };
-  // The library refuses plain HTTP; what it would ask a plugin for must not travel unencrypted anyway.
-  if (!server.startsWith("https:")) return {};
-  const options: RequestOptions = { headers: {} };
-  await config.applyToHTTPSOptions(options);
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(options.headers ?? {})) if (typeof value === "string") headers[name.toLowerCase()] = value;
-  if (typeof options.auth === "string") headers["authorization"] = `Basic ${Buffer.from(options.auth).toString("base64")}`;
-  return headers;
-}
+const tokenFilesSchema = z.object({
+  users: z.array(z.object({ name: z.string(), user: z.object({ tokenFile: z.string().optional() }).nullish() })),
+});
 
-function clientCertificate(config: KubeConfig): { readonly cert?: Buffer; readonly key?: Buffer } {
-  const user = config.getCurrentUser();
-  const cert = user?.certData === undefined ? readIfGiven(user?.certFile) : Buffer.from(user.certData, "base64");
-  const key = user?.keyData === undefined ? readIfGiven(user?.keyFile) : Buffer.from(user.keyData, "base64");
-  return cert === undefined || key === undefined ? {} : { cert, key };
-}
-
-function readIfGiven(file: string | undefined): Buffer | undefined {
-  return file === undefined || file === "" ? undefined : readFileSync(file);
+/** Kubernetes' clients know `tokenFile`, the library does not. A path is relative to the file that names it. */
+function readTokenFiles(config: KubeConfig, path: string): void {
+  const { data } = tokenFilesSchema.safeParse(parse(readFileSync(path, "utf8")));
+  for (const { name, user } of data?.users ?? []) {
+    if (user?.tokenFile === undefined) continue;
+    const authProvider = { name: "tokenFile", config: { tokenFile: resolve(dirname(path), user.tokenFile) } };
+    config.users = config.users.map((each) => (each.name === name ? { ...each, authProvider } : each));
+  }
 }

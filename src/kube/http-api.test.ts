@@ -8,7 +8,8 @@ import { RelevoError } from "../kernel/errors.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import { asServiceAccount, KubeApiError, type WatchEvent } from "./api.ts";
 import { type HttpKubeApiOptions, httpKubeApi } from "./http-api.ts";
-import { CONFIG_MAPS } from "./resources.ts";
+import { RateLimiter } from "./limiter.ts";
+import { CONFIG_MAPS, PODS } from "./resources.ts";
 
 kubeApiContract("HTTP", async () => {
   const clock = new VirtualClock();
@@ -181,4 +182,48 @@ test("a call as a ServiceAccount says so in its headers, and the caller's own id
     ["Bearer mine", "system:serviceaccount:shop:relevo-instances"],
     ["Bearer mine", undefined],
   ]);
+});
+
+test("a 401 is tried once with new credentials; nothing was done before", async () => {
+  let token = "old";
+  const seen: unknown[] = [];
+  const credentials = {
+    current: async () => ({ headers: { authorization: token }, tls: {} }),
+    refused: () => {
+      const isNew = token !== "new";
+      token = "new";
+      return isNew;
+    },
+  };
+  const api = await against(
+    ({ headers }, response) => {
+      seen.push(headers.authorization);
+      response.writeHead(headers.authorization === "old" || seen.length > 2 ? 401 : 200).end("{}");
+    },
+    { credentials },
+  );
+
+  expect(await api.get({ type: CONFIG_MAPS, namespace: "a", name: "b" })).toEqual({});
+  expect(await failureOf(api.get({ type: CONFIG_MAPS, namespace: "a", name: "b" }))).toEqual(["kube_401", "terminal"]);
+  expect(seen).toEqual(["old", "new", "new"]);
+});
+
+test("an overloaded server is asked again after the time that it names, a few times; a budget's 429 is the caller's", async () => {
+  const clock = new VirtualClock();
+  let count = 0;
+  const api = await against((_request, response) => response.writeHead(++count % 3 === 0 ? 200 : 429, { "retry-after": "2" }).end("{}"), {
+    limiter: new RateLimiter({ qps: 100, burst: 100 }, clock),
+  });
+  const target = { type: PODS, namespace: "a", name: "b" };
+  const call = api.patch(target, {});
+  await expect.poll(() => count).toBe(1);
+  await clock.advance(1_900);
+  expect(count).toBe(1);
+  await clock.advance(100);
+  await expect.poll(() => count).toBe(2);
+  await clock.advance(2_000);
+  expect(await call).toEqual({});
+
+  expect(await failureOf(api.evict(target))).toEqual(["kube_429", "retryable"]);
+  expect(count).toBe(4);
 });

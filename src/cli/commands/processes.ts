@@ -7,7 +7,7 @@ import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import type { ClusterCommandOptions, ControllerCommandOptions, GatewayCommandOptions } from "../process-commands.ts";
 
 export async function controller(context: CliContext, options: ControllerCommandOptions): Promise<ExitCode> {
-  const { kubeconfig, webhookSecretFile, spotLead, store, absorbPerSecond, absorbAtOnce, ...rest } = options;
+  const { kubeconfig, webhookSecretFile, spotLead, store, absorbPerSecond, absorbAtOnce, kubeQps, kubeBurst, ...rest } = options;
   if ((absorbPerSecond === undefined) !== (absorbAtOnce === undefined))
     throw new UsageError("absorption_incomplete", "What a site absorbs is told whole.", {
       found: absorbPerSecond === undefined ? "--absorb-at-once alone" : "--absorb-per-second alone",
@@ -21,6 +21,7 @@ export async function controller(context: CliContext, options: ControllerCommand
     token: context.env.RELEVO_TOKEN ?? null,
     webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : secretOf(context, webhookSecretFile),
     spotLeadMs: spotLead,
+    kubeLimits: { qps: kubeQps, burst: kubeBurst },
     absorption:
       absorbPerSecond === undefined || absorbAtOnce === undefined ? undefined : { perSecond: absorbPerSecond, burst: absorbAtOnce },
   });
@@ -34,6 +35,7 @@ export async function gateway(context: CliContext, options: GatewayCommandOption
     predecessor: options.predecessor,
     host: options.host,
     port: options.port,
+    adminHost: options.adminHost,
     adminPort: options.adminPort,
     token: context.env.RELEVO_TOKEN,
     tokenKeys: [{ id: "k1", secret: secretOf(context, options.keyFile) }],

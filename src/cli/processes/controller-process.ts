@@ -7,6 +7,7 @@ import { LeaseTokens } from "../../lease/token.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
 import { loadKubeApi } from "../../kube/config.ts";
+import { RATE_DEFAULTS, type RateLimits } from "../../kube/limiter.ts";
 import { createServer } from "../../server/app.ts";
 import { createLogger } from "../../server/log.ts";
 import { createMetrics } from "../../server/metrics.ts";
@@ -19,6 +20,8 @@ import { composeController } from "./controller.ts";
 export interface ControllerProcessOptions {
   readonly kubeconfig?: string | undefined;
   readonly context?: string | undefined;
+  /** How fast the API server may be called, where that is not as usual; a `qps` of 0 is no limit. */
+  readonly kubeLimits?: { readonly qps?: number | undefined; readonly burst?: number | undefined } | undefined;
   /** The SQLite file. */
   readonly store: string;
   readonly host: string;
@@ -44,7 +47,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
   const log = createLogger({ level: options.logLevel, name: "controller", clock: systemClock });
   mkdirSync(dirname(options.store), { recursive: true });
   const store = await openStore({ path: options.store });
-  const kube = await loadKubeApi({ kubeconfig: options.kubeconfig, context: options.context });
+  const kube = await loadKubeApi({ kubeconfig: options.kubeconfig, context: options.context, limits: limitsOf(options) });
   const metrics = createMetrics();
   // Beside the store: who restores the one needs the other.
   const leaseTokens = new LeaseTokens(leaseKeyIn(`${options.store}.lease-key`));
@@ -86,4 +89,9 @@ export async function runController(options: ControllerProcessOptions): Promise<
   await server.close();
   await composed.close();
   await kube.close();
+}
+
+function limitsOf({ kubeLimits }: ControllerProcessOptions): RateLimits | undefined {
+  const { qps = RATE_DEFAULTS.qps, burst = RATE_DEFAULTS.burst } = kubeLimits ?? {};
+  return qps === 0 ? undefined : { qps, burst };
 }

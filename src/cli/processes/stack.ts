@@ -80,7 +80,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       "controller",
       ...log,
       ...["--kubeconfig", (await clusterStart).kubeconfig ?? "", "--store", join(dir, "store.db")],
-      ...["--port", portOf(known.controller, ports.controller)],
+      ...["--port", portOf(known.controller, ports.controller), "--kube-qps", "0"], // a cluster of our own
       ...["--webhook-secret-file", join(dir, "webhook.secret"), "--spot-lead", formatDuration(options.spotLeadMs)],
       ...absorptionFlags(options),
     ]);
