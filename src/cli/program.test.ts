@@ -262,7 +262,16 @@ test("a command that runs a process gets its options in ms and ports as numbers,
 
   expect(run.code).toBe(3);
   expect(seen).toMatchObject([
-    { controller: "http://127.0.0.1:1", keyFile: "k", host: "127.0.0.1", port: 0, adminPort: 0, grace: 90_000, logLevel: "info" },
+    {
+      controller: "http://127.0.0.1:1",
+      keyFile: "k",
+      host: "127.0.0.1",
+      port: 0,
+      adminHost: "127.0.0.1",
+      adminPort: 0,
+      grace: 90_000,
+      logLevel: "info",
+    },
   ]);
   expect([wrong.code, wrong.err]).toEqual([
     2,

@@ -14,7 +14,10 @@ export interface Condition {
 
 export interface PoolStatus {
   /** One word for a table: `Serving`, `Below`, `Replacing`, `Held`, `Deleting`. */
-  readonly phase: string;
+  readonly phase: "Serving" | "Below" | "Replacing" | "Held" | "Deleting";
+  /** Those of the condition that decides the phase. */
+  readonly reason: string;
+  readonly message: string;
   readonly desired: number;
   readonly serving: number;
   readonly candidates: number;
@@ -71,8 +74,32 @@ export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus
         : isMoving || condemned > 0
           ? "Replacing"
           : "Serving";
+  const conditions: readonly Condition[] = [
+    {
+      type: "Ready",
+      status: serving >= desired ? "True" : "False",
+      reason: serving >= desired ? "AsDesired" : "BelowDesired",
+      message: `${serving} of ${desired} instances serve`,
+    },
+    {
+      type: "Progressing",
+      status: isMoving ? "True" : "False",
+      reason: isMoving ? "Moving" : "Settled",
+      message: `${candidates} candidates, ${draining} draining`,
+    },
+    {
+      type: "Held",
+      status: held ? "True" : "False",
+      reason: held ? pascal(held.reason.code) : "NothingHeld",
+      message: held ? sentenceOf(held.reason) : "",
+    },
+  ];
+  const decisive = held ? "Held" : serving < desired ? "Ready" : isMoving ? "Progressing" : "Ready";
+  const why = conditions.find(({ type }) => type === decisive);
   return {
     phase,
+    reason: why?.reason ?? "",
+    message: why?.message ?? "",
     desired,
     serving,
     candidates,
@@ -82,26 +109,7 @@ export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus
     generation: snapshot.generation,
     mode: snapshot.spec.disruption.mode,
     observedGeneration: entry.generation,
-    conditions: [
-      {
-        type: "Ready",
-        status: serving >= desired ? "True" : "False",
-        reason: serving >= desired ? "AsDesired" : "BelowDesired",
-        message: `${serving} of ${desired} instances serve`,
-      },
-      {
-        type: "Progressing",
-        status: isMoving ? "True" : "False",
-        reason: isMoving ? "Moving" : "Settled",
-        message: `${candidates} candidates, ${draining} draining`,
-      },
-      {
-        type: "Held",
-        status: held ? "True" : "False",
-        reason: held ? pascal(held.reason.code) : "NothingHeld",
-        message: held ? sentenceOf(held.reason) : "",
-      },
-    ],
+    conditions,
   };
 }
 

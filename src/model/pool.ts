@@ -11,12 +11,17 @@ export const API_VERSION = "relevo.dev/v1alpha1";
 /** Beyond it no time can be told any more, and no timer set. */
 const LONGEST_MS = 365 * 86_400_000;
 
+/** In the JSON Schema: what a pattern cannot say of a duration, `{ leastMs, mostMs, message }`. */
+export const DURATION_RANGE = "x-relevo-duration";
+
 /** Text such as `90s` in documents, milliseconds in code; at least `leastMs`. */
 const durationOf = (leastMs: number, what: string) =>
   z
     .string()
+    .max(40, "a duration such as 90s, 2m or 1h30m, at most 40 characters")
     .regex(/^(\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/, "a duration such as 90s, 2m or 1h30m")
     .refine((text) => within(parseDuration(text), leastMs), { error: what })
+    .meta({ [DURATION_RANGE]: { leastMs, mostMs: LONGEST_MS, message: what } })
     .transform((text) => parseDuration(text) ?? 0);
 
 function within(ms: number | undefined, leastMs: number): boolean {
@@ -29,6 +34,11 @@ const someTime = durationOf(1, "must be longer than 0s and at most 365d");
 
 /** Below it the time that a busy machine takes away for other work would pass for silence. */
 const LEAST_LEASE_MS = 1_000;
+
+/** Of Kubernetes, which allows more than our own names have. */
+const namespaceName = z
+  .string()
+  .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 63 characters");
 
 const dnsLabel = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 40 characters");
 
@@ -47,7 +57,7 @@ const OBJECT_NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 const blueprintObject = z.looseObject({
   apiVersion: z.string(),
   kind: z.enum(BLUEPRINT_KINDS),
-  metadata: z.looseObject({ name: z.string().min(1) }),
+  metadata: z.looseObject({ name: z.string().min(1).max(253, "a name of at most 253 characters") }),
 });
 
 export const DISRUPTION_MODES = ["Off", "Observe", "Act"] as const;
@@ -170,7 +180,7 @@ export type PoolSpec = z.output<typeof poolSpecSchema>;
 export const poolSchema = z.object({
   apiVersion: z.literal(API_VERSION),
   kind: z.literal("Pool"),
-  metadata: z.looseObject({ name: dnsLabel, namespace: dnsLabel.default("default") }),
+  metadata: z.looseObject({ name: dnsLabel, namespace: namespaceName.default("default") }),
   spec: poolSpecSchema,
 });
 export type PoolDocument = z.output<typeof poolSchema>;

@@ -1,6 +1,6 @@
 /** `relevo gateway`: the data plane. It never opens the store; it holds a stream to the controller. */
 import { createServer as createHttpServer } from "node:http";
-import { startGateway } from "../../gateway/server.ts";
+import { type Gateway, startGateway } from "../../gateway/server.ts";
 import type { TokenKey } from "../../gateway/tokens.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
 import { createLogger } from "../../server/log.ts";
@@ -11,7 +11,9 @@ export interface GatewayProcessOptions {
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
-  /** Of `/metrics`, always on loopback; 0 lets the system choose. */
+  /** Of `/metrics`, `/healthz` and `/readyz`, which show nothing secret and take nothing. */
+  readonly adminHost: string;
+  /** 0 lets the system choose. */
   readonly adminPort: number;
   /** The replica that ran in this place before and has ended. */
   readonly predecessor?: string | undefined;
@@ -39,6 +41,11 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
     log,
   });
   const admin = createHttpServer((request, response) => {
+    if (request.url === "/healthz") return void response.writeHead(200).end("ok\n");
+    if (request.url === "/readyz") {
+      const trouble = notReady(gateway);
+      return void response.writeHead(trouble === undefined ? 200 : 503).end(`${trouble ?? "ready"}\n`);
+    }
     if (request.url !== "/metrics") return void response.writeHead(404).end();
     gateway.metrics.metrics().then(
       (text) => response.writeHead(200, { "content-type": gateway.metrics.contentType }).end(text),
@@ -50,7 +57,7 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
   });
   const adminPort = await new Promise<number>((resolve, reject) => {
     admin.once("error", reject);
-    admin.listen(options.adminPort, "127.0.0.1", () => {
+    admin.listen(options.adminPort, options.adminHost, () => {
       const address = admin.address();
       resolve(typeof address === "object" && address !== null ? address.port : options.adminPort);
     });
@@ -60,4 +67,10 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
   await asked;
   await gateway.close({ graceMs: options.graceMs });
   admin.close();
+}
+
+/** A gateway that is cut off is ready all the same: it serves on with what it knows. */
+function notReady({ core }: Gateway): string | undefined {
+  if (core.stopping) return "it ends";
+  return core.membership.isInformed ? undefined : "no controller has said yet who may get traffic";
 }

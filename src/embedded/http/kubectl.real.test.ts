@@ -174,8 +174,8 @@ test("get shows tables, wide ones, categories, selections and plain JSON", async
     expect.stringMatching(/^n2 \| Ready/),
   ]);
   expect(rows(await ok("get", "pools"))).toEqual([
-    "NAME | DRIVER | DESIRED | SERVING | MODE | READY | AGE",
-    expect.stringMatching(/^orders \| service \| 4 \| 0 \| Act \| <none> \| \d+s$/),
+    "NAME | PHASE | DESIRED | SERVING | MODE | REASON | AGE",
+    expect.stringMatching(/^orders \| <none> \| 4 \| 0 \| <none> \| <none> \| \d+s$/),
   ]);
   expect(await ok("get", "all", "-o", "name")).toBe("pod/p1\n");
   expect(JSON.parse(await ok("get", "pool", "orders", "-o", "json"))).toMatchObject({ kind: "Pool", spec: { size: { desired: 4 } } });

@@ -1,0 +1,188 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { KINDS } from "../../src/embedded/kinds.ts";
+import { PERMISSIONS, questionsOf, CAPABILITIES } from "../../src/kube/permissions.ts";
+import { POOLS } from "../../src/kube/resources.ts";
+import { poolSchema } from "../../src/model/pool.ts";
+import { poolDefinition } from "../../tools/deploy/crd.ts";
+import { deployFiles } from "../../tools/deploy/files.ts";
+import { BAD_POOLS, GOOD_POOLS } from "./bad-pools.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+const files = deployFiles(version);
+
+interface Manifest {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly [field: string]: unknown;
+}
+
+/** Of the plain manifests, not of the chart. */
+const manifests = [...files]
+  .filter(([path]) => !path.startsWith("helm/") && !path.endsWith("kustomization.yaml"))
+  .flatMap(([, text]) => parseAllDocuments(text).map((document) => document.toJS() as Manifest));
+
+test("deploy/ is as it is generated", () => {
+  for (const [path, text] of files) expect(readFileSync(join(root, "deploy", path), "utf8"), `npm run deploy:generate: ${path}`).toBe(text);
+});
+
+describe("the definition of Pools", () => {
+  test.each(GOOD_POOLS)("the schema takes $what", ({ pool }) => {
+    expect(poolSchema.safeParse(pool).success).toBe(true);
+  });
+  test.each(BAD_POOLS)("the schema refuses $what", ({ pool }) => {
+    expect(poolSchema.safeParse(pool).success).toBe(false);
+  });
+
+  test("is structural: every node has a type or takes anything, and nothing that an API server refuses", () => {
+    const wrong: string[] = [];
+    const look = (schema: Record<string, unknown>, path: string): void => {
+      if (schema["type"] === undefined && schema["x-kubernetes-preserve-unknown-fields"] !== true) wrong.push(`${path} has no type`);
+      for (const key of ["additionalProperties", "default", "$schema", "const", "anyOf", "$ref"])
+        if (key in schema) wrong.push(`${path}.${key}`);
+      for (const [name, each] of Object.entries((schema["properties"] ?? {}) as Record<string, Record<string, unknown>>))
+        look(each, `${path}.${name}`);
+      if (schema["items"] !== undefined) look(schema["items"] as Record<string, unknown>, `${path}[]`);
+    };
+    look(schemaOfServer(), "");
+    expect(wrong).toEqual([]);
+  });
+
+  test("has the columns that the embedded cluster shows", () => {
+    const columns = versionOf()["additionalPrinterColumns"] as readonly { readonly name: string; readonly priority?: number }[];
+    const embedded = KINDS.find(({ kind, group }) => kind === POOLS.kind && group === POOLS.group)?.columns ?? [];
+    expect(embedded.map(({ name, wide = false }) => [name, wide])).toEqual([
+      ["Name", false],
+      ...columns.map(({ name, priority = 0 }) => [name, priority > 0]),
+    ]);
+  });
+});
+
+describe("roles", () => {
+  const rules = manifests.flatMap((manifest) =>
+    ["Role", "ClusterRole"].includes(manifest.kind)
+      ? (manifest["rules"] as readonly {
+          readonly apiGroups: string[];
+          readonly resources: string[];
+          readonly verbs: string[];
+          readonly resourceNames?: string[];
+        }[])
+      : [],
+  );
+
+  test("grant what the table says and nothing else", () => {
+    expect(rules.length).toBe(Object.values(PERMISSIONS).flat().length);
+  });
+
+  test("no part deletes nodes or pods, evicts, reads Secrets, writes roles, runs in pods, or has a wildcard (I8)", () => {
+    const granted = rules.flatMap(({ apiGroups, resources, verbs }) =>
+      resources.flatMap((each) => verbs.map((verb) => `${verb} ${apiGroups[0]}/${each}`)),
+    );
+    const dangerous = granted.filter((each) =>
+      /\*|secrets|pods\/|roles|rolebindings|delete \/(nodes|pods)|create \/pods|delete karpenter|webhookconfigurations|customresourcedefinitions|serviceaccounts\/token/.test(
+        each,
+      ),
+    );
+    expect(dangerous).toEqual([]);
+  });
+
+  test("an account is impersonated only by name, and only in the namespaces of Pools", () => {
+    expect(rules.filter(({ verbs }) => verbs.includes("impersonate"))).toEqual([
+      { apiGroups: [""], resources: ["serviceaccounts"], verbs: ["impersonate"], resourceNames: ["relevo-instances"] },
+    ]);
+    expect(
+      questionsOf(CAPABILITIES, { ownNamespace: "relevo-system", poolNamespaces: ["a", "b"] })
+        .filter(({ verb }) => verb === "impersonate")
+        .map(({ namespace, name }) => [namespace, name]),
+    ).toEqual([
+      ["a", "relevo-instances"],
+      ["b", "relevo-instances"],
+    ]);
+  });
+
+  test("each binding is of a role that is there", () => {
+    const roles = new Set(manifests.filter(({ kind }) => kind.endsWith("Role")).map(({ kind, metadata }) => `${kind} ${metadata.name}`));
+    for (const binding of manifests.filter(({ kind }) => kind.endsWith("RoleBinding"))) {
+      const { kind, name } = binding["roleRef"] as { kind: string; name: string };
+      expect(roles).toContain(`${kind} ${name}`);
+    }
+  });
+});
+
+describe("workloads", () => {
+  const pods = manifests
+    .filter(({ kind }) => kind === "Deployment" || kind === "DaemonSet")
+    .map(({ metadata, spec }) => [metadata.name, (spec as { template: { spec: PodSpec } }).template.spec] as const);
+  interface PodSpec {
+    readonly automountServiceAccountToken: boolean;
+    readonly securityContext: unknown;
+    readonly containers: readonly { readonly securityContext: unknown; readonly args: readonly string[]; readonly resources: unknown }[];
+  }
+
+  test("run as nobody, on a file system that cannot be written, with no capability", () => {
+    for (const [name, pod] of pods) {
+      expect(pod.securityContext, name).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
+      for (const container of pod.containers)
+        expect(container.securityContext, name).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ["ALL"] },
+        });
+    }
+  });
+
+  test("only those that call the Kubernetes API get a token for it", () => {
+    expect(pods.map(([name, { automountServiceAccountToken }]) => [name, automountServiceAccountToken])).toEqual([
+      ["relevo-controller", true],
+      ["relevo-gateway", false],
+      ["relevo-agent", true],
+    ]);
+  });
+
+  test("no secret is in an argument", () => {
+    for (const [, pod] of pods) for (const { args } of pod.containers) expect(args.join(" ")).not.toMatch(/TOKEN|SECRET|PASSWORD/);
+  });
+});
+
+describe("the chart", () => {
+  const templates = [...files].filter(([path]) => path.startsWith("helm/templates/"));
+  const values = parseAllDocuments(files.get("helm/values.yaml") ?? "")[0]?.toJS() as Record<string, unknown>;
+
+  test("asks for no value that values.yaml does not have", () => {
+    const asked = templates.flatMap(([, text]) => [...text.matchAll(/\.Values((?:\.\w+)+)/g)].map(([, path]) => path?.slice(1) ?? ""));
+    const has = (path: string): boolean =>
+      path.split(".").reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], values) !== undefined;
+    expect(asked.length).toBeGreaterThan(10);
+    expect([...new Set(asked)].filter((path) => !has(path))).toEqual([]);
+  });
+
+  test("closes what it opens", () => {
+    for (const [path, text] of templates) {
+      const opened = [...text.matchAll(/\{\{-? (if|range)/g)].length;
+      expect([path, [...text.matchAll(/\{\{-? end/g)].length]).toEqual([path, opened]);
+    }
+  });
+
+  test("makes what the plain manifests make, but for the namespace", () => {
+    const kindsOf = (texts: readonly string[]) =>
+      texts.flatMap((text) => [...text.matchAll(/^kind: (\w+)$/gm)].map(([, kind]) => kind)).toSorted();
+    const plain = manifests.map(({ kind }) => kind).filter((kind) => kind !== "Namespace" && kind !== "CustomResourceDefinition");
+    expect(kindsOf(templates.map(([, text]) => text))).toEqual(plain.toSorted());
+  });
+
+  test("has the same definition of Pools", () => {
+    expect(files.get("helm/crds/pools.yaml")).toBe(files.get("crds/pools.yaml"));
+  });
+});
+
+function versionOf(): Record<string, unknown> {
+  const { versions } = poolDefinition()["spec"] as { versions: readonly Record<string, unknown>[] };
+  return versions[0] ?? {};
+}
+
+function schemaOfServer(): Record<string, unknown> {
+  return (versionOf()["schema"] as { openAPIV3Schema: Record<string, unknown> }).openAPIV3Schema;
+}

@@ -1,0 +1,31 @@
+/** Names and labels of what is installed. */
+import type { Identity } from "../../src/kube/permissions.ts";
+import type { Json } from "./structural.ts";
+
+export type Component = "controller" | "gateway" | "agent";
+
+export function labels(component?: Component): Json {
+  return {
+    "app.kubernetes.io/name": "relevo",
+    "app.kubernetes.io/part-of": "relevo",
+    ...(component === undefined ? {} : { "app.kubernetes.io/component": component }),
+  };
+}
+
+/** What selects the pods of one part. */
+export function selector(component: Component): Json {
+  return { "app.kubernetes.io/name": "relevo", "app.kubernetes.io/component": component };
+}
+
+export function accountOf(component: Component | Exclude<Identity, "instances">): string {
+  return `relevo-${component}`;
+}
+
+export const PORTS = { api: 7070, traffic: 8080, admin: 9090 } as const;
+
+/** For instances, the command line and webhooks: any replica. */
+export const CONTROLLER_SERVICE = "relevo-controller";
+/** For gateways: each replica by its own address. */
+export const CONTROLLERS_SERVICE = "relevo-controllers";
+
+export const SYSTEM_PRIORITY = "relevo-system";
