@@ -30,7 +30,37 @@ export function nodeViews({ world, noticed, now }: NodeViewInput): (name: string
   };
 }
 
+interface Kept {
+  readonly claims: readonly NodeClaim[];
+  readonly view: NodeSnapshot;
+}
+
+/**
+ * The last view of each node: it is given again as long as the node and its claims are the same objects and the same is found, so that whoever joins something
+ * with it can tell that nothing changed. Findings are looked for each time: some depend on the time, and notices come from elsewhere.
+ */
+const last = new WeakMap<KubeNode, Kept>();
+
 function viewNode(node: KubeNode, claims: readonly NodeClaim[], noticed: readonly NodeFinding[], now: Instant): NodeSnapshot {
+  const known = last.get(node);
+  const isKnown = known !== undefined && known.claims.length === claims.length && known.claims.every((claim, at) => claim === claims[at]);
+  const view = lookAt(node, claims, noticed, now);
+  if (isKnown && areSameFindings(known.view.findings, view.findings)) return known.view;
+  last.set(node, { claims, view });
+  return view;
+}
+
+function areSameFindings(a: readonly NodeFinding[], b: readonly NodeFinding[]): boolean {
+  return (
+    a.length === b.length &&
+    a.every(({ reason, loss, deadline, noticeId }, at) => {
+      const other = b[at];
+      return reason === other?.reason && loss === other.loss && deadline === other.deadline && noticeId === other.noticeId;
+    })
+  );
+}
+
+function lookAt(node: KubeNode, claims: readonly NodeClaim[], noticed: readonly NodeFinding[], now: Instant): NodeSnapshot {
   const owner = ownerOfNode(node, claims);
   const claim = claims.find(({ metadata }) => metadata.uid === owner?.uid) ?? null;
   const { findings } = findingsOfNode(node, claim, now);

@@ -3,17 +3,24 @@ import type { KubePod, KubeWorkload } from "../kube/types.ts";
 import type { OwnedObject } from "../model/instance.ts";
 import type { World } from "./world.ts";
 
-/** The recorded object that owns the pod, or undefined: then it is nobody's of ours, whatever its labels say. */
-export function ownerOf(pod: KubePod, objects: readonly OwnedObject[], world: Pick<World, "replicaSets">): OwnedObject | undefined {
+/**
+ * The recorded object that owns the pod, or undefined: then it is nobody's of ours, whatever its labels say. With the ReplicaSet that the pod names
+ * (`replicaSetNamedBy`).
+ */
+export function ownerOf(pod: KubePod, objects: readonly OwnedObject[], replicaSet: KubeWorkload | undefined): OwnedObject | undefined {
   const direct = controllerOf(pod);
   if (!direct) return undefined;
   const made = objects.find(({ uid }) => uid === direct.uid);
   if (made) return made;
-  if (direct.kind !== "ReplicaSet") return undefined;
-  const replicaSet = world.replicaSets.get(pod.metadata.namespace, direct.name);
-  if (!replicaSet || replicaSet.metadata.uid !== direct.uid) return undefined;
+  if (replicaSet?.metadata.uid !== direct.uid) return undefined;
   const deployment = controllerOf(replicaSet);
   return deployment && objects.find(({ uid }) => uid === deployment.uid);
+}
+
+/** By name alone: whether it is the one that owns the pod its UID says. */
+export function replicaSetNamedBy(pod: KubePod, world: Pick<World, "replicaSets">): KubeWorkload | undefined {
+  const direct = controllerOf(pod);
+  return direct?.kind === "ReplicaSet" ? world.replicaSets.get(pod.metadata.namespace, direct.name) : undefined;
 }
 
 function controllerOf(object: KubePod | KubeWorkload): { readonly kind: string; readonly name: string; readonly uid: string } | undefined {

@@ -16,7 +16,7 @@ export class Reports {
 
   /** Of the replicas that are not silent; null for one that has not reported since it registered. */
   constructor(reports: readonly (GatewayReport | null)[]) {
-    this.#replicas = reports.map(indexed);
+    this.#replicas = reports.map((report) => (report === null ? NO_REPORT : indexOf(report)));
   }
 
   /** What each replica says of this incarnation on a route; undefined where it says nothing. */
@@ -53,10 +53,23 @@ export class Reports {
   }
 }
 
-function indexed(report: GatewayReport | null): ReplicaReport {
+const NO_REPORT: ReplicaReport = { isKnown: false, applied: new Map(), members: new Map() };
+
+/** A report never changes; several looks, and several pools, may come between two of a replica. */
+const indexes = new WeakMap<GatewayReport, ReplicaReport>();
+
+function indexOf(report: GatewayReport): ReplicaReport {
+  const known = indexes.get(report);
+  if (known !== undefined) return known;
+  const index = indexed(report);
+  indexes.set(report, index);
+  return index;
+}
+
+function indexed(report: GatewayReport): ReplicaReport {
   const applied = new Map<string, Epoch>();
   const members = new Map<string, { readonly route: string; readonly member: MemberReport }[]>();
-  for (const route of report?.routes ?? []) {
+  for (const route of report.routes) {
     if (!applied.has(route.route)) applied.set(route.route, route.applied);
     for (const member of route.members) {
       const known = members.get(member.instance);
@@ -65,5 +78,5 @@ function indexed(report: GatewayReport | null): ReplicaReport {
       else known.push(entry);
     }
   }
-  return { isKnown: report !== null, applied, members };
+  return { isKnown: true, applied, members };
 }

@@ -8,8 +8,7 @@ import type { GatewayReport, MemberReport } from "../model/membership.ts";
 import type { Evidence } from "../model/evidence.ts";
 import type { Incarnation, InstanceRecord } from "../model/instance.ts";
 import { LEASE_LAPSED } from "../model/protocol.ts";
-import { ANNOTATIONS } from "../model/marks.ts";
-import { type Placement, placementSchema } from "../model/placement.ts";
+import type { Placement } from "../model/placement.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import { poolKey, routeOf } from "../model/pool.ts";
 import { isLeaving } from "../model/phase.ts";
@@ -20,12 +19,11 @@ import type {
   InventoryState,
   LeaseState,
   NodeSnapshot,
-  PodSnapshot,
   PoolSnapshot,
   Stranger,
 } from "../plan/snapshot.ts";
 import { type PoolRows, standingFreeze } from "../store/port.ts";
-import { ownerOf } from "./owners.ts";
+import { objectsOf } from "./instance-objects.ts";
 import { strangersOf } from "./strangers.ts";
 import { Reports } from "./reports.ts";
 import type { World } from "./world.ts";
@@ -174,19 +172,15 @@ function inventoryOf(error: string | undefined, instances: readonly InstanceSnap
 }
 
 function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
-  const { world, evidenceOf, document } = input;
-  const owned = world.pods.byIndex("instance", record.id).filter((pod) => pod.metadata.namespace === document.metadata.namespace);
-  const pods = owned.map((pod) => viewPod(input, record, pod));
   const health = input.health(record.id, record.incarnation.number);
-  const leads = owned.filter((_, at) => pods[at]?.lead);
+  const { pods, leads, wanted, newIncarnation, gone } = objectsOf(input, record, health.state === "passing" ? health.bootId : null);
   const reports = reportsOf(input, record);
-  const newIncarnation = renewalOf(input, record, leads, health);
   const lease = leaseOf(input, record);
   return {
     record,
-    evidence: evidenceOf.get(record.id) ?? [],
+    evidence: input.evidenceOf.get(record.id) ?? [],
     pods,
-    podsWanted: podsWanted(record, world),
+    podsWanted: wanted,
     newIncarnation,
     health,
     witnessed: reports.some((report) => report?.health === "failing"),
@@ -197,103 +191,8 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
     appliedEverywhere: record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passEverywhere(reports),
     drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record, record.drainGeneration),
-    objectsGone: objectsGone(input, record, owned),
+    objectsGone: gone,
   };
-}
-
-function viewPod(input: SnapshotInput, record: InstanceRecord, pod: KubePod): PodSnapshot {
-  const { metadata, spec, status } = pod;
-  const owner = ownerOf(pod, record.objects, input.world);
-  return {
-    name: metadata.name,
-    uid: metadata.uid,
-    lead: owner !== undefined && owner.uid === record.objects[0]?.uid,
-    ready: status.conditions.some(({ type, status: value }) => type === "Ready" && value === "True"),
-    deleting: metadata.deletionTimestamp !== null,
-    owned: owner !== undefined,
-    protectedByUs: metadata.annotations[ANNOTATIONS.protectedBy] !== undefined,
-    placement: placementOfPod(metadata.annotations[ANNOTATIONS.placement]),
-    scheduledAt: spec.nodeName === null ? null : input.placedSince(metadata.uid),
-    node: spec.nodeName === null ? null : (input.nodeView(spec.nodeName) ?? null),
-  };
-}
-
-/** What is malformed says nothing. */
-function placementOfPod(text: string | undefined): Placement | null {
-  if (text === undefined) return null;
-  try {
-    return placementSchema.safeParse(JSON.parse(text)).data ?? null;
-  } catch {
-    return null;
-  }
-}
-
-function podsWanted(record: InstanceRecord, world: World): number {
-  let wanted = 0;
-  for (const object of record.objects) {
-    if (object.kind === "Deployment") wanted += world.deployments.get(object.namespace, object.name)?.spec.replicas ?? 1;
-    if (object.kind === "StatefulSet") wanted += world.statefulSets.get(object.namespace, object.name)?.spec.replicas ?? 1;
-  }
-  return Math.max(1, wanted);
-}
-
-/** The process that runs in a lead pod. */
-interface SeenProcess {
-  readonly pod: KubePod;
-  readonly containerId: string;
-  readonly isRunning: boolean;
-}
-
-function processOf(pod: KubePod): SeenProcess | undefined {
-  const first = pod.spec.containers[0]?.name;
-  const status = pod.status.containerStatuses.find(({ name }) => name === first) ?? pod.status.containerStatuses[0];
-  if (!status || status.containerID === null) return undefined;
-  return { pod, containerId: status.containerID, isRunning: Boolean(status.state.running) };
-}
-
-/**
- * Another process than the recorded one. One that takes traffic is given up as soon as its own is gone, even before another runs; one that is still being
- * prepared waits for a process that does. While the recorded one still runs it is the instance, also when its pod is being deleted and the next one is up:
- * it may finish what it has.
- */
-function renewalOf(input: SnapshotInput, record: InstanceRecord, leads: readonly KubePod[], health: HealthState): Incarnation | null {
-  const { incarnation, phase } = record;
-  if (isLeaving(phase) && phase !== "draining") return null;
-  const recorded = leads.find(({ metadata }) => metadata.uid === incarnation.podUid);
-  const current = recorded && processOf(recorded)?.isRunning ? recorded : leads.toSorted(byLiveliness)[0];
-  if (!current) return null;
-  const seen = processOf(current);
-  const isSame = current.metadata.uid === incarnation.podUid && seen?.containerId === incarnation.containerId;
-  if (isSame && seen.isRunning) {
-    const hasOtherBoot =
-      incarnation.bootId !== null && health.state === "passing" && health.bootId !== null && health.bootId !== incarnation.bootId;
-    return hasOtherBoot ? { ...incarnation, number: incarnation.number + 1, bootId: null } : null;
-  }
-  const isRunning = seen?.isRunning === true && current.status.podIP !== null;
-  const takesTraffic = phase === "admitted" || phase === "serving" || phase === "draining";
-  if (!isRunning && !takesTraffic) return null;
-  // While its node is silent its status is old news: that is for `lost` to judge.
-  if (isSame && !seen.isRunning && !isRunning && incarnation.host === null) return null;
-  return {
-    number: incarnation.number + 1,
-    podName: current.metadata.name,
-    podUid: current.metadata.uid,
-    containerId: isRunning ? (seen?.containerId ?? null) : null,
-    bootId: null,
-    nodeName: current.spec.nodeName,
-    nodeUid: current.spec.nodeName === null ? null : (input.nodeView(current.spec.nodeName)?.uid ?? null),
-    host: isRunning ? current.status.podIP : null,
-    port: isRunning ? input.document.spec.service.port : null,
-  };
-}
-
-/** One that is not being deleted before one that is, the newest first. */
-function byLiveliness(a: KubePod, b: KubePod): number {
-  return (
-    Number(a.metadata.deletionTimestamp !== null) - Number(b.metadata.deletionTimestamp !== null) ||
-    b.metadata.creationTimestamp - a.metadata.creationTimestamp ||
-    (a.metadata.uid < b.metadata.uid ? -1 : 1)
-  );
 }
 
 function lossOf(
@@ -337,13 +236,4 @@ function appliedBy({ reports, document }: Look, record: InstanceRecord, generati
 
 function passEverywhere(reports: readonly (MemberReport | undefined)[]): boolean {
   return reports.length > 0 && reports.every((report) => report?.health === "passing");
-}
-
-function objectsGone({ world, trouble }: Look, record: InstanceRecord, pods: readonly KubePod[]): boolean | null {
-  if (trouble !== undefined) return null;
-  if (pods.length > 0) return false;
-  return record.objects.every(({ kind, namespace, name, uid }) => {
-    const informer = kind === "Deployment" ? world.deployments : kind === "StatefulSet" ? world.statefulSets : undefined;
-    return informer?.get(namespace, name)?.metadata.uid !== uid;
-  });
 }
