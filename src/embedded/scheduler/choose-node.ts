@@ -10,12 +10,13 @@ import {
   isTerminal,
   matchesRequirement,
   matchesSelector,
-  type LabelSelector,
+  type PodAffinityTerm,
   type NodeSelectorTerm,
   type NodeView,
   type PodSpec,
   type PodView,
   type Taint,
+  type TopologySpreadConstraint,
 } from "../controllers/views.ts";
 
 export const ZONE_LABEL = "topology.kubernetes.io/zone";
@@ -34,8 +35,19 @@ export interface Resources {
   readonly pods: number;
 }
 
+/** Objects of the store never change: what one asks for is read once. */
+const requests = new WeakMap<PodSpec, Resources>();
+
 /** What a pod asks for: the sum of its containers, or its largest init container when that is more. */
 export function requestsOf(spec: PodSpec): Resources {
+  const known = requests.get(spec);
+  if (known !== undefined) return known;
+  const read = readRequests(spec);
+  requests.set(spec, read);
+  return read;
+}
+
+function readRequests(spec: PodSpec): Resources {
   const read = (
     container: { readonly resources?: { readonly requests?: Readonly<Record<string, string | number>> } },
     name: string,
@@ -56,7 +68,7 @@ export function priorityOf(pod: PodView | undefined): number {
 export function chooseNode(pod: PodView, nodes: readonly NodeView[], podsOnNodes: readonly PodView[]): Placement {
   const alive = podsOnNodes.filter((other) => !isTerminal(other));
   const byNode = Map.groupBy(alive, (other) => other.spec.nodeName ?? "");
-  const context: Context = { pod, nodes, byNode, ...countKin(pod, nodes, byNode) };
+  const context: Context = { pod, nodes, byNode, ...countKin(pod, nodes, byNode), usedOn: new Map(), counted: new Map() };
   const reasons = new Map<string, number>();
   const fitting = nodes.filter((node) => {
     const reason = whyNot(context, node);
@@ -77,6 +89,17 @@ interface Context {
   /** Pods of the pod's kind, by node and by zone. */
   readonly kinOnNode: ReadonlyMap<string, number>;
   readonly kinInZone: ReadonlyMap<string, number>;
+  /** What was counted once for this choice is the same for every node: by node, and by the constraint or term that it was counted for. */
+  readonly usedOn: Map<string, Resources>;
+  readonly counted: Map<object, ReadonlyMap<string, number>>;
+}
+
+function once<K, V>(known: Map<K, V>, key: K, make: () => V): V {
+  const found = known.get(key);
+  if (found !== undefined) return found;
+  const made = make();
+  known.set(key, made);
+  return made;
 }
 
 function countKin(pod: PodView, nodes: readonly NodeView[], byNode: Context["byNode"]): Pick<Context, "kinOnNode" | "kinInZone"> {
@@ -124,9 +147,9 @@ function matchesTerm(term: NodeSelectorTerm, node: NodeView): boolean {
   );
 }
 
-function lackingResource({ pod, byNode }: Context, node: NodeView): string | undefined {
-  const need = requestsOf(pod.spec);
-  const used = usage(byNode.get(node.metadata.name) ?? []);
+function lackingResource(context: Context, node: NodeView): string | undefined {
+  const need = requestsOf(context.pod.spec);
+  const used = usage(context, node.metadata.name);
   const allocatable = node.status?.allocatable ?? {};
   const free = (name: keyof Resources): number => (parseQuantity(allocatable[name] ?? "0") ?? 0) - used[name];
   if (need.pods > free("pods")) return "Too many pods";
@@ -134,15 +157,18 @@ function lackingResource({ pod, byNode }: Context, node: NodeView): string | und
   return need.memory > free("memory") ? "Insufficient memory" : undefined;
 }
 
-function usage(pods: readonly PodView[]): Resources {
-  let cpu = 0;
-  let memory = 0;
-  for (const pod of pods) {
-    const need = requestsOf(pod.spec);
-    cpu += need.cpu;
-    memory += need.memory;
-  }
-  return { cpu, memory, pods: pods.length };
+function usage({ byNode, usedOn }: Context, node: string): Resources {
+  return once(usedOn, node, () => {
+    const pods = byNode.get(node) ?? [];
+    let cpu = 0;
+    let memory = 0;
+    for (const pod of pods) {
+      const need = requestsOf(pod.spec);
+      cpu += need.cpu;
+      memory += need.memory;
+    }
+    return { cpu, memory, pods: pods.length };
+  });
 }
 
 function violatedSpread(context: Context, node: NodeView): string | undefined {
@@ -150,7 +176,7 @@ function violatedSpread(context: Context, node: NodeView): string | undefined {
     if (constraint.whenUnsatisfiable !== "DoNotSchedule") continue;
     const domain = node.metadata.labels?.[constraint.topologyKey];
     if (domain === undefined) return "node(s) didn't match pod topology spread constraints (missing required label)";
-    const counts = countByDomain(context, constraint.topologyKey, constraint.labelSelector);
+    const counts = countByDomain(context, constraint);
     if ((counts.get(domain) ?? 0) + 1 - Math.min(...counts.values()) > constraint.maxSkew)
       return "node(s) didn't match pod topology spread constraints";
   }
@@ -158,41 +184,47 @@ function violatedSpread(context: Context, node: NodeView): string | undefined {
 }
 
 /** Matching pods per domain; only domains whose nodes the pod could choose count, so that a cordoned one does not hold the rest back at zero. */
-function countByDomain(
-  { pod, nodes, byNode }: Context,
-  topologyKey: string,
-  selector: LabelSelector | undefined,
-): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const node of nodes) {
-    const domain = node.metadata.labels?.[topologyKey];
-    if (domain === undefined || !matchesNode(pod.spec, node)) continue;
-    const here = (byNode.get(node.metadata.name) ?? []).filter(
-      (other) =>
-        other.metadata.namespace === pod.metadata.namespace &&
-        other.metadata.deletionTimestamp === undefined &&
-        matchesSelector(selector, other.metadata.labels),
-    );
-    counts.set(domain, (counts.get(domain) ?? 0) + here.length);
-  }
-  return counts;
+function countByDomain({ pod, nodes, byNode, counted }: Context, constraint: TopologySpreadConstraint): ReadonlyMap<string, number> {
+  return once(counted, constraint, () => {
+    const counts = new Map<string, number>();
+    for (const node of nodes) {
+      const domain = node.metadata.labels?.[constraint.topologyKey];
+      if (domain === undefined || !matchesNode(pod.spec, node)) continue;
+      const here = (byNode.get(node.metadata.name) ?? []).filter(
+        (other) =>
+          other.metadata.namespace === pod.metadata.namespace &&
+          other.metadata.deletionTimestamp === undefined &&
+          matchesSelector(constraint.labelSelector, other.metadata.labels),
+      );
+      counts.set(domain, (counts.get(domain) ?? 0) + here.length);
+    }
+    return counts;
+  });
 }
 
 function violatedAntiAffinity(context: Context, node: NodeView): string | undefined {
   const terms = context.pod.spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
   for (const term of terms) {
     const domain = node.metadata.labels?.[term.topologyKey];
-    if (domain !== undefined && podsInDomain(context, term.topologyKey, domain, term.labelSelector) > 0)
-      return "node(s) didn't match pod anti-affinity rules";
+    if (domain !== undefined && podsInDomain(context, term, domain) > 0) return "node(s) didn't match pod anti-affinity rules";
   }
   return undefined;
 }
 
-function podsInDomain({ pod, nodes, byNode }: Context, topologyKey: string, domain: string, selector: LabelSelector | undefined): number {
-  return nodes
-    .filter((node) => node.metadata.labels?.[topologyKey] === domain)
-    .flatMap((node) => byNode.get(node.metadata.name) ?? [])
-    .filter((other) => other.metadata.namespace === pod.metadata.namespace && matchesSelector(selector, other.metadata.labels)).length;
+function podsInDomain({ pod, nodes, byNode, counted }: Context, term: PodAffinityTerm, domain: string): number {
+  const counts = once(counted, term, () => {
+    const found = new Map<string, number>();
+    for (const node of nodes) {
+      const at = node.metadata.labels?.[term.topologyKey];
+      if (at === undefined) continue;
+      const here = (byNode.get(node.metadata.name) ?? []).filter(
+        (other) => other.metadata.namespace === pod.metadata.namespace && matchesSelector(term.labelSelector, other.metadata.labels),
+      );
+      found.set(at, (found.get(at) ?? 0) + here.length);
+    }
+    return found;
+  });
+  return counts.get(domain) ?? 0;
 }
 
 /** Smaller is better, compared from the left: preferences of the pod, kin on the node, kin in the zone, taints to avoid, how full it is. */
@@ -200,7 +232,7 @@ function penaltyOf(context: Context, node: NodeView): readonly number[] {
   const { byNode, kinOnNode, kinInZone } = context;
   const { name, labels } = node.metadata;
   const here = byNode.get(name) ?? [];
-  const used = usage(here);
+  const used = usage(context, name);
   const share = (resource: "cpu" | "memory"): number =>
     used[resource] / Math.max(1e-9, parseQuantity(node.status?.allocatable?.[resource] ?? "0") ?? 0);
   return [
@@ -218,11 +250,11 @@ function preferencePenalty(context: Context, node: NodeView): number {
   for (const { weight, podAffinityTerm: term } of context.pod.spec.affinity?.podAntiAffinity
     ?.preferredDuringSchedulingIgnoredDuringExecution ?? []) {
     const domain = node.metadata.labels?.[term.topologyKey];
-    if (domain !== undefined) penalty += weight * podsInDomain(context, term.topologyKey, domain, term.labelSelector);
+    if (domain !== undefined) penalty += weight * podsInDomain(context, term, domain);
   }
   for (const constraint of context.pod.spec.topologySpreadConstraints ?? []) {
     const domain = node.metadata.labels?.[constraint.topologyKey] ?? "";
-    penalty += 10 * (countByDomain(context, constraint.topologyKey, constraint.labelSelector).get(domain) ?? 0);
+    penalty += 10 * (countByDomain(context, constraint).get(domain) ?? 0);
   }
   return penalty;
 }
