@@ -38,7 +38,10 @@ export interface DemoCommandOptions extends GlobalOptions {
 export interface ControllerCommandOptions extends GlobalOptions {
   readonly kubeconfig?: string;
   readonly context?: string;
-  readonly store: string;
+  /** A file, or the URL of a PostgreSQL database without a password. */
+  readonly store?: string;
+  readonly storePasswordFile?: string;
+  readonly leaseKeyFile?: string;
   readonly host: string;
   readonly port: number;
   readonly webhookSecretFile?: string;

@@ -266,10 +266,12 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
 
   program
     .command("controller")
-    .description("the HTTP API, the webhooks and the reconcile loop; the only process that opens the store")
+    .description("the HTTP API, the webhooks and the reconcile loop; with SQLite the only process that opens the store")
     .option("--kubeconfig <file>", "the cluster (default: KUBECONFIG, or the cluster that it runs in)")
     .option("--context <name>", "of the kubeconfig")
-    .option("--store <file>", "the SQLite file", ".relevo/store.db")
+    .option("--store <file or URL>", "a SQLite file, or postgresql://user@host/database (default: RELEVO_STORE, or .relevo/store.db)")
+    .option("--store-password-file <file>", "of PostgreSQL (default: RELEVO_STORE_PASSWORD_FILE, PGPASSWORD, PGPASSFILE)")
+    .option("--lease-key-file <file>", "signs the tokens of writer leases; the same for all replicas (default: the store keeps one)")
     .option("--host <address>", "another than loopback demands RELEVO_TOKEN", "127.0.0.1")
     .option("--port <port>", "0 lets the system choose", port, 7070)
     .option("--webhook-secret-file <file>", "with which notices are signed")

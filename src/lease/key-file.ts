@@ -19,6 +19,18 @@ export function leaseKeyIn(path: string): string {
   throw unusable(path, `it holds fewer than ${LEAST_CHARACTERS} characters`, undefined);
 }
 
+/** Of a file that somebody else made and may have mounted read-only, the same for all replicas. Errors: `lease_key_unusable`. */
+export function givenLeaseKey(path: string): string {
+  let key: string;
+  try {
+    key = readFileSync(path, "utf8").trim();
+  } catch (cause) {
+    throw unusable(path, "it cannot be read", cause);
+  }
+  if (key.length < LEAST_CHARACTERS) throw unusable(path, `it holds fewer than ${LEAST_CHARACTERS} characters`, undefined);
+  return key;
+}
+
 /** On a full disk, and after a loss of power, there is no key rather than half of one. */
 function make(path: string): void {
   writeFileSync(`${path}.new`, `${newSecret()}\n`, { mode: 0o600, flush: true });

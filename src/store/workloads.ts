@@ -9,7 +9,7 @@ import type { InstanceRecord } from "../model/instance.ts";
 import { isLeaving } from "../model/phase.ts";
 import type { Workload, WriterHolder } from "../model/writer.ts";
 import { type LeaseRenewal, storeConflict } from "./port.ts";
-import { prepare } from "./prepared.ts";
+import { isShared, prepare } from "./prepared.ts";
 import type { Schema, WorkloadTable } from "./schema.ts";
 
 /** One pass of the lease to a process, or, with null, to nobody. */
@@ -25,10 +25,12 @@ export interface WriterPass {
 
 export class WorkloadRepository {
   readonly #db: Kysely<Schema>;
+  readonly #isShared: boolean;
   readonly #queries: ReturnType<typeof queriesOf>;
 
   constructor(db: Kysely<Schema>) {
     this.#db = db;
+    this.#isShared = isShared(db);
     this.#queries = queriesOf(db);
   }
 
@@ -77,6 +79,12 @@ export class WorkloadRepository {
     findInstance: () => Promise<InstanceRecord | undefined>,
   ): Promise<Workload | RelevoError> {
     const { pool, bootId, epoch: believed } = renewal;
+    if (this.#isShared) {
+      // In one statement, which needs no lock of the pool: so it is with nearly all renewals.
+      const held = believed === null ? undefined : await this.#renewHeld(renewal, believed, ttlMs);
+      if (held !== undefined) return held;
+      await this.#queries.lockPool.rows(this.#db, { pool });
+    }
     const [row] = await this.#queries.ofHolder.rows(this.#db, { pool, instance: renewal.instance, bootId });
     if (row === undefined) {
       const instance = await findInstance();
@@ -98,6 +106,12 @@ export class WorkloadRepository {
     if (order > 0) throw rewound(renewal);
     await this.#queries.renew.run(this.#db, { pool, ordinal: workload.ordinal, ttl_ms: ttlMs });
     return { ...workload, renewals: workload.renewals + 1, ttlMs };
+  }
+
+  async #renewHeld({ pool, instance, bootId }: LeaseRenewal, believed: Epoch, ttlMs: number): Promise<Workload | undefined> {
+    const { era, counter } = epochParts(believed);
+    const [row] = await this.#queries.renewHeld.rows(this.#db, { pool, instance, bootId, era, counter, ttl_ms: ttlMs });
+    return row === undefined ? undefined : toWorkload(row);
   }
 
   /**
@@ -197,6 +211,21 @@ function queriesOf(db: Kysely<Schema>) {
             ttl_ms: row.ref("excluded.ttl_ms"),
           })),
         ),
+    ),
+    lockPool: prepare<{ pool: string }, { pool: string }>((p) =>
+      db.selectFrom("pools").select("pool").where("pool", "=", p.pool).forUpdate(),
+    ),
+    renewHeld: prepare<{ pool: string; instance: string; bootId: string; era: number; counter: number; ttl_ms: number }, WorkloadTable>(
+      (p) =>
+        db
+          .updateTable("workloads")
+          .set((row) => ({ renewals: row("renewals", "+", 1), ttl_ms: p.ttl_ms }))
+          .where("pool", "=", p.pool)
+          .where("holder", "=", p.instance)
+          .where("boot_id", "=", p.bootId)
+          .where("writer_era", "=", p.era)
+          .where("writer_counter", "=", p.counter)
+          .returningAll(),
     ),
     renew: prepare<{ pool: string; ordinal: number; ttl_ms: number }>((p) =>
       db

@@ -4,10 +4,11 @@ import { resolve } from "node:path";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { CliContext } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
+import { storeTargetOf } from "../store-target.ts";
 import type { ClusterCommandOptions, ControllerCommandOptions, GatewayCommandOptions } from "../process-commands.ts";
 
 export async function controller(context: CliContext, options: ControllerCommandOptions): Promise<ExitCode> {
-  const { kubeconfig, webhookSecretFile, spotLead, store, absorbPerSecond, absorbAtOnce, kubeQps, kubeBurst, ...rest } = options;
+  const { kubeconfig, webhookSecretFile, spotLead, store, storePasswordFile, leaseKeyFile, absorbPerSecond, absorbAtOnce, kubeQps, kubeBurst, ...rest } = options;
   if ((absorbPerSecond === undefined) !== (absorbAtOnce === undefined))
     throw new UsageError("absorption_incomplete", "What a site absorbs is told whole.", {
       found: absorbPerSecond === undefined ? "--absorb-at-once alone" : "--absorb-per-second alone",
@@ -17,7 +18,8 @@ export async function controller(context: CliContext, options: ControllerCommand
   await runController({
     ...rest,
     kubeconfig: kubeconfig ?? context.env.KUBECONFIG,
-    store: resolve(context.cwd, store),
+    ...storeTargetOf(context, { store, storePasswordFile }),
+    leaseKeyFile: leaseKeyFile === undefined ? undefined : resolve(context.cwd, leaseKeyFile),
     token: context.env.RELEVO_TOKEN ?? null,
     webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : secretOf(context, webhookSecretFile),
     spotLeadMs: spotLead,

@@ -1,8 +1,5 @@
 /** `relevo controller`: the HTTP API, the webhooks, the reconcile loop; the only process that opens the store. */
-import { mkdirSync } from "node:fs";
-import { dirname } from "node:path";
 import { ServiceDriver } from "../../drivers/service/service-driver.ts";
-import { leaseKeyIn } from "../../lease/key-file.ts";
 import { LeaseTokens } from "../../lease/token.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
@@ -12,18 +9,16 @@ import { createServer } from "../../server/app.ts";
 import { createLogger } from "../../server/log.ts";
 import { createMetrics } from "../../server/metrics.ts";
 import { RENEW_PATH } from "../../server/routes/leases.ts";
-import { openStore } from "../../store/store.ts";
 import { VERSION } from "../version.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
 import { composeController } from "./controller.ts";
+import { type ControllerStoreOptions, openControllerStore } from "./controller-store.ts";
 
-export interface ControllerProcessOptions {
+export interface ControllerProcessOptions extends ControllerStoreOptions {
   readonly kubeconfig?: string | undefined;
   readonly context?: string | undefined;
   /** How fast the API server may be called, where that is not as usual; a `qps` of 0 is no limit. */
   readonly kubeLimits?: { readonly qps?: number | undefined; readonly burst?: number | undefined } | undefined;
-  /** The SQLite file. */
-  readonly store: string;
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
@@ -45,12 +40,10 @@ export interface ControllerProcessOptions {
 export async function runController(options: ControllerProcessOptions): Promise<void> {
   const asked = untilAskedToEnd();
   const log = createLogger({ level: options.logLevel, name: "controller", clock: systemClock });
-  mkdirSync(dirname(options.store), { recursive: true });
-  const store = await openStore({ path: options.store });
+  const { store, leaseKey } = await openControllerStore(options);
   const kube = await loadKubeApi({ kubeconfig: options.kubeconfig, context: options.context, limits: limitsOf(options) });
   const metrics = createMetrics();
-  // Beside the store: who restores the one needs the other.
-  const leaseTokens = new LeaseTokens(leaseKeyIn(`${options.store}.lease-key`));
+  const leaseTokens = new LeaseTokens(leaseKey);
   let reachedAt = options.advertise ?? "";
   const composed = composeController({
     kube,
