@@ -6,6 +6,7 @@
  * 1. Level-based: a pass starts from what is now, never from what an event said.
  * 2. One pass of a pool at a time; a pass never waits for an effect.
  * 3. A pass whose store cannot be written changes nothing and is tried again.
+ * 4. With several replicas a pass is made of the pools that are this one's (`claims.ts`); of the others the document is known, and nothing else.
  */
 import { changesOf } from "../act/changes-of.ts";
 import { type ClusterSetup, draftStep } from "../act/draft-step.ts";
@@ -32,6 +33,7 @@ import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
 import { type Authority, type Change, isStoreUnavailable, type PoolRows, staleEpoch, type Store, type StoreEra } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import { brakeOf, LeaseBrake } from "./brake.ts";
+import { Claims, LOOK_AGAIN_MS } from "./claims.ts";
 import { Collector } from "./collector.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
 import { FixedServices } from "./fixed-service.ts";
@@ -41,6 +43,7 @@ import { withoutRoute } from "./routes.ts";
 import type { Witnesses } from "./rewound.ts";
 import { StoreTrust } from "./store-trust.ts";
 import { Leftovers } from "./leftovers.ts";
+import type { Member, Members } from "./members.ts";
 import { WorkQueue } from "./work-queue.ts";
 import type { ControllerLog, Pass } from "./pass.ts";
 import {
@@ -61,6 +64,8 @@ import type { PoolWriter } from "./pool-writer.ts";
 
 /** The safety net: a pool is looked at this often even when nothing calls. */
 const PERIODIC_PASS_MS = 5_000;
+/** While the other replicas cannot see that this one lives. */
+const UNHELD_LOOK_MS = 500;
 /** While the gateways are waited for: their first report may be no news. */
 const WITNESS_LOOK_MS = 250;
 
@@ -80,18 +85,20 @@ export interface ControllerParts {
   /** Told what the store's newest stamp is: what was written is not of the future, whatever was done to the wall clock between two lives. */
   readonly clock: Clock & { notBefore?(stamp: Instant): void };
   readonly ids: Ids;
-  readonly owner: string;
+  readonly members: Members;
   readonly log: ControllerLog;
   readonly cluster?: ClusterSetup;
   /** Told after each pass; what metrics are made of. */
   readonly onPass?: (pass: Pass) => void;
+  /** Told when a pool is another replica's from now on. */
+  readonly onLost?: (pool: string) => void;
 }
 
 export class Controller {
   readonly #parts: ControllerParts;
   readonly #queue: WorkQueue;
   readonly #collector: Collector;
-  readonly #authorities = new Map<string, Authority>();
+  readonly #claims: Claims;
   /** The epoch under which the stamps of a pool were looked at: its former owner may have had another clock. */
   readonly #datedBy = new Map<string, Epoch>();
   readonly #passes = new Map<string, Pass>();
@@ -117,7 +124,8 @@ export class Controller {
       (key) => gapAfterPass(this.#instances.get(key)?.size ?? 0),
     );
     this.#collector = new Collector(parts);
-    this.#routes = new RoutePublisher(parts);
+    this.#claims = new Claims(parts);
+    this.#routes = new RoutePublisher({ ...parts, isMine: (pool) => this.#claims.isMine(pool) });
     this.#services = new FixedServices(parts.store);
     this.#trust = new StoreTrust(parts);
     this.#leaseBrake = new LeaseBrake(parts.leases);
@@ -126,7 +134,7 @@ export class Controller {
   }
 
   async start(): Promise<void> {
-    const { world, pools, gateways, notices } = this.#parts;
+    const { world, pools, gateways, notices, members } = this.#parts;
     world.onChange((instance) => this.#wakeForInstance(instance));
     world.pods.onChange(({ before, after }) => {
       if (before !== undefined && after === undefined) this.#placements.forget(before.metadata.uid);
@@ -141,6 +149,9 @@ export class Controller {
     await Promise.all([world.whenSynced(), pools.whenSynced()]);
     this.#settledAt = await gateways.start();
     this.#trust.begin(this.#settledAt);
+    // The last thing: whoever is seen to live is given pools, and must be able to act for them.
+    if (members.isShared) await members.start();
+    members.onChange(() => this.wakeAll());
     this.#isStarted = true;
     this.#collector.start();
     for (const { key } of pools.list()) this.wake(key);
@@ -155,6 +166,22 @@ export class Controller {
     pools.stop();
     gateways.stop();
     health.stop();
+  }
+
+  /** Nothing more is decided here, and what can be handed over is: the others take it at once. Before `stop`; alone it does nothing. */
+  async handOver(): Promise<void> {
+    const { members, executor } = this.#parts;
+    if (!members.isShared) return;
+    this.#isStarted = false;
+    this.#queue.stop();
+    await Promise.all(
+      this.#claims.pools().map(async (pool) => {
+        const authority = this.#claims.of(pool);
+        if (authority !== undefined) await executor.leave(authority);
+        await this.#claims.letGo(pool);
+      }),
+    );
+    await members.stop();
   }
 
   /** Nothing is looked at before all that is registered is known: without its gateway replicas a draining instance would look as if nobody held it. */
@@ -183,7 +210,24 @@ export class Controller {
   }
 
   authorityOf(pool: string): Authority | undefined {
-    return this.#authorities.get(pool);
+    return this.#claims.of(pool);
+  }
+
+  isMine(pool: string): boolean {
+    return this.#claims.isMine(pool);
+  }
+
+  /** Whose the pool is, when that is another replica that lives. */
+  otherOwnerOf(pool: string): Member | undefined {
+    return this.#claims.otherOf(pool);
+  }
+
+  /**
+   * What the store says of all pools, read after a gateway replica was registered: what somebody else has claimed since is not ours any more, and nothing of it is
+   * said to that replica.
+   */
+  learnEpochs(epochs: ReadonlyMap<string, Epoch>): void {
+    for (const pool of this.#claims.lostTo(epochs)) this.#lose(pool);
   }
 
   /** How long a writer lease of this pool lasts, as its document was last valid; null when it has none, or is not known. */
@@ -208,7 +252,7 @@ export class Controller {
   /** The era was raised: whatever was owned must be claimed anew. */
   recovered(era: StoreEra): void {
     this.#trust.recovered(era);
-    this.#authorities.clear();
+    this.#claims.clear();
     this.wakeAll();
   }
 
@@ -234,6 +278,7 @@ export class Controller {
     const found = problem === undefined ? this.#entryOf(key) : this.#entries.get(key);
     if (!found) return problem === undefined ? this.#forget(key) : null;
     this.#entries.set(key, found);
+    if (!this.#claims.isMine(key)) return this.#leave(key);
     if (found.isDeleting) {
       // Without our finalizer it is not ours to end.
       if (!found.finalizers.includes(POOL_FINALIZER)) return this.#forget(key);
@@ -244,12 +289,13 @@ export class Controller {
     }
     if (!found.isDeleting && !found.finalizers.includes(POOL_FINALIZER)) await this.#parts.writer.keep(found);
 
-    const authority = await this.#authority(key);
+    const authority = await this.#claims.take(key);
+    if (authority === undefined) return this.#parts.clock.now() + LOOK_AGAIN_MS;
     // What the passes before this one decided must be in the rows, or the same spare instance and the same place would be spent twice (I5).
     await this.#parts.executor.recorded(key);
     const rows = await this.#rows(key);
     const rewound = await this.#rewoundBy(found, rows);
-    if (rewound !== null || this.#trust.awaitsWitnesses(rows)) return this.#onlyLook(found, rows, rewound);
+    if (rewound !== null || this.#trust.awaitsWitnesses(rows)) return this.#onlyLook(authority, found, rows, rewound);
     await this.#trust.noteEra(rows);
     // A pass that has nothing to commit would never hear of it, and the steps that it goes on with end without a word.
     if (rows.authorityEpoch !== authority.epoch) throw staleEpoch(key, rows.authorityEpoch, authority.epoch);
@@ -260,6 +306,7 @@ export class Controller {
     const pass = withHolds(this.#plan(entry, rows), [...held, ...notes]);
     this.#passes.set(key, pass);
     this.#parts.capacity.note(pass.snapshot);
+    this.#assertOwned(authority);
     this.#follow(entry, rows);
     this.#routes.publish(entry, rows);
 
@@ -275,14 +322,21 @@ export class Controller {
 
   #rewoundBy(entry: PoolEntry, rows: PoolRows): Promise<Rewound | null> {
     const isTaken = this.#routes.holderOf(entry) !== undefined;
-    return this.#trust.rewoundBy(rows, isTaken ? null : routeOf(entry.document), this.#authorities.get(rows.pool));
+    return this.#trust.rewoundBy(rows, isTaken ? null : routeOf(entry.document), this.#claims.of(rows.pool));
+  }
+
+  /** While a pass waited for the store, a gateway replica may have come and shown that the pool is another's: what this one says of it is old. */
+  #assertOwned({ pool, epoch }: Authority): void {
+    const held = this.#claims.of(pool)?.epoch;
+    if (this.#parts.members.isShared && held !== epoch) throw staleEpoch(pool, held ?? null, epoch);
   }
 
   /**
    * Nothing is done from these rows, not even what they say was begun: they are wrong, or nobody can tell yet. Traffic goes on with what the gateways have, and
    * checks go on.
    */
-  #onlyLook(entry: PoolEntry, rows: PoolRows, rewound: Rewound | null): Instant {
+  #onlyLook(authority: Authority, entry: PoolEntry, rows: PoolRows, rewound: Rewound | null): Instant {
+    this.#assertOwned(authority);
     const pass = this.#plan(entry, rows, rewound, false);
     const before = this.#passes.get(entry.key)?.snapshot.rewound ?? null;
     if (rewound !== null && before === null) this.#log("error", "the store was rewound", { pool: entry.key, ...rewound });
@@ -337,19 +391,10 @@ export class Controller {
       : withHolds(pass, [{ kind: "hold", subject: "", reason: reason("route_taken", { route, pool: holder }) }]);
   }
 
-  async #authority(pool: string): Promise<Authority> {
-    const known = this.#authorities.get(pool);
-    if (known) return known;
-    const { store, owner, clock } = this.#parts;
-    const authority = await store.claim(pool, owner, clock.now());
-    this.#authorities.set(pool, authority);
-    return authority;
-  }
-
   async #rows(pool: string): Promise<PoolRows> {
     const rows = await this.#parts.store.readPool(pool);
     if (!rows) {
-      this.#authorities.delete(pool);
+      this.#claims.drop(pool);
       throw new RelevoError("pool_row_missing", `pool ${pool} was claimed and is not in the store`);
     }
     this.#instances.set(pool, new Set(rows.instances.map(({ id }) => id)));
@@ -397,24 +442,53 @@ export class Controller {
   /** A pool whose document is gone without our finalizer is orphaned: nothing of it is touched, its traffic neither. */
   #forget(key: string): null {
     if ((this.#instances.get(key)?.size ?? 0) === 0) this.#routes.withdraw(key);
+    this.#parts.witnesses.forget(key);
+    this.#routes.forget(key);
+    this.#forgetLooks(key);
+    this.#entries.delete(key);
+    this.#queue.forget(key);
+    return null;
+  }
+
+  /** What the passes over it have left here. */
+  #forgetLooks(key: string): void {
     this.#parts.health.follow(this.#instances.get(key) ?? new Set(), []);
     this.#parts.writer.forget(key);
     this.#parts.leases.forget(key);
-    this.#parts.witnesses.forget(key);
-    this.#routes.forget(key);
     this.#services.forget(key);
     this.#parts.evacuation.forget(key);
     this.#leftovers.forget(key);
-    for (const map of [this.#authorities, this.#datedBy, this.#passes, this.#troubles, this.#instances, this.#entries]) map.delete(key);
-    this.#queue.forget(key);
-    return null;
+    this.#claims.drop(key);
+    for (const map of [this.#datedBy, this.#passes, this.#troubles, this.#instances]) map.delete(key);
+  }
+
+  /** It is assigned to another replica: what is under way here ends first, or stays `unknown` for that one to understand. */
+  async #leave(key: string): Promise<Instant | null> {
+    const { members, executor, clock } = this.#parts;
+    const authority = this.#claims.of(key);
+    if (authority !== undefined) {
+      await executor.leave(authority);
+      await this.#claims.letGo(key);
+    }
+    this.#lose(key);
+    this.#routes.lookedAt();
+    // Nobody tells when the others see this one again.
+    return members.isHeld() ? null : clock.now() + UNHELD_LOOK_MS;
+  }
+
+  /** Somebody else has it, or is about to: what is remembered of it here is of the past. What was read of the store is remembered as a witness. */
+  #lose(key: string): void {
+    if (!this.#passes.has(key) && this.#claims.of(key) === undefined) return;
+    this.#routes.lose(key);
+    this.#forgetLooks(key);
+    this.#parts.onLost?.(key);
   }
 
   async #letGo(authority: Authority, entry: PoolEntry): Promise<void> {
     this.#routes.withdraw(entry.key);
     await this.#parts.store.release(authority);
     // Should the next line fail, the next pass claims the empty pool anew and comes here again.
-    this.#authorities.delete(entry.key);
+    this.#claims.drop(entry.key);
     await this.#parts.writer.letGo(entry);
   }
 
@@ -424,7 +498,9 @@ export class Controller {
     this.#troubles.set(key, describeError(error));
     // While the store is away nobody can renew. What else keeps a pool's pass is no gap in the observation of leases, least of all of other pools'.
     if (isStoreUnavailable(error)) this.#parts.leases.interrupted();
-    if (code === "stale_epoch") this.#authorities.delete(key);
+    if (code !== "stale_epoch") return;
+    this.#claims.drop(key);
+    if (this.#parts.members.isShared) this.#lose(key);
   }
 
   #log(level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>): void {

@@ -5,8 +5,14 @@
  * 2. A replica that is silent for its TTL no longer holds up a seal, but the seal is then only assumed; also long afterwards, for every instance that it may
  *    still know. One that ended is named by its successor, or says so itself.
  * 3. After a start of the controller every registered replica is given a full TTL before its silence counts.
+ *
+ * With several controllers each has a stream to each replica, and a replica may be registered by any of them. That a seal waits for all of them rests on an
+ * order. A replica that joins here is registered in the store first; then the epochs of all pools are read, and it is told only of pools that are still ours.
+ * A controller that takes a pool claims it first; then it reads who is registered (`refresh`), and seals only afterwards. So for a pool that changes hands while
+ * a replica joins at the former owner: was it claimed before our read of the epochs, the replica hears nothing of it from us; was it claimed afterwards, the
+ * registration came before the claim, and the new owner's list holds the replica. In both cases whoever may send requests to an instance is waited for.
  */
-import { compareEpochs } from "../kernel/epoch.ts";
+import { compareEpochs, type Epoch } from "../kernel/epoch.ts";
 import type { Clock, Instant, Timer } from "../kernel/clock.ts";
 import type { ControllerLine, GatewayReport, RouteMembership } from "../model/membership.ts";
 import type { GatewayView } from "../observe/snapshot.ts";
@@ -38,6 +44,8 @@ export interface GatewayRegistryOptions {
   readonly clock: Clock;
   /** Something that a pool of this route waits for may have changed; null: of every route. */
   readonly onChange: (route: string | null) => void;
+  /** Where there are several controllers: told the epochs of all pools between a registration and the first word to the replica. */
+  readonly learnEpochs?: (epochs: ReadonlyMap<string, Epoch>) => void;
 }
 
 type RouteReport = GatewayReport["routes"][number];
@@ -56,11 +64,16 @@ export class GatewayRegistry {
   readonly #published = new Map<string, string>();
   /** Until then a route that is not here may still be somebody's: a replica must not drop what drains on it. */
   #areAllKnown = false;
+  readonly #learnEpochs: GatewayRegistryOptions["learnEpochs"];
+  /** Routes of which no replica is to conclude that they are gone, whoever publishes them. */
+  #names: (() => readonly string[]) | undefined;
+  #rereading: Promise<void> | undefined;
   #timer: Timer | undefined;
   #watchedMs = 0;
   #tickedAt: number;
 
-  constructor({ store, clock, onChange }: GatewayRegistryOptions) {
+  constructor({ store, clock, onChange, learnEpochs }: GatewayRegistryOptions) {
+    this.#learnEpochs = learnEpochs;
     this.#store = store;
     this.#clock = clock;
     this.#onChange = onChange;
@@ -82,12 +95,44 @@ export class GatewayRegistry {
   /** Reads who was registered before; returns when their silence begins to count. */
   async start(): Promise<Instant> {
     const now = this.#clock.now();
-    for (const { id } of await this.#store.listGateways()) {
-      if (!this.#replicas.has(id))
-        this.#replicas.set(id, { id, ...this.#seenNow(), report: null, send: null, wasSilent: false, lostAt: null });
-    }
+    for (const { id } of await this.#store.listGateways()) this.#know(id);
     this.#tick();
     return now + GATEWAY_TTL_MS;
+  }
+
+  /**
+   * After a pool was claimed: who is registered by then. One that is lost to us may have heard of the pool's instances from its former owner until now. Throws
+   * what the store does.
+   */
+  async refresh(): Promise<void> {
+    const listed = await this.#store.listGateways();
+    for (const { id } of listed) this.#know(id);
+    const now = this.#clock.now();
+    for (const replica of this.#replicas.values()) if (replica.lostAt !== null) replica.lostAt = now;
+  }
+
+  #know(id: string): boolean {
+    if (this.#replicas.has(id)) return false;
+    this.#replicas.set(id, { id, ...this.#seenNow(), report: null, send: null, wasSilent: false, lostAt: null });
+    return true;
+  }
+
+  /** Who came and went elsewhere. One that talks to us is registered, whoever gave it up. */
+  async #reread(): Promise<void> {
+    const before = [...this.#replicas.values()];
+    const listed = new Set((await this.#store.listGateways()).map(({ id }) => id));
+    let isNews = false;
+    for (const id of listed) isNews = this.#know(id) || isNews;
+    for (const replica of before) {
+      if (listed.has(replica.id) || this.#replicas.get(replica.id) !== replica) continue;
+      if (replica.send !== null && !this.#isSilent(replica)) {
+        await this.#store.registerGateway(replica.id, this.#clock.now());
+        continue;
+      }
+      this.#replicas.delete(replica.id);
+      isNews = true;
+    }
+    if (isNews) this.#onChange(null);
   }
 
   stop(): void {
@@ -102,6 +147,7 @@ export class GatewayRegistry {
    */
   async join(id: string, send: (line: ControllerLine) => boolean, predecessor?: string): Promise<() => void> {
     await this.#store.registerGateway(id, this.#clock.now());
+    this.#learnEpochs?.(await this.#store.poolEpochs());
     if (predecessor !== undefined && predecessor !== id) await this.leave(predecessor);
     const replica: Replica = {
       id,
@@ -164,6 +210,21 @@ export class GatewayRegistry {
     this.#broadcast({ type: "membership", complete: false, routes: [membership], ttlMs: GATEWAY_TTL_MS });
   }
 
+  /** Which routes are said to be there beside those that are published. */
+  nameRoutes(names: () => readonly string[]): void {
+    this.#names = names;
+  }
+
+  namesChanged(): void {
+    if (this.#areAllKnown) this.#broadcast(this.#allRoutes());
+  }
+
+  /** Another controller publishes it from now on: nothing more is said of it here, and it is not gone. */
+  forgetRoute(route: string): void {
+    this.#published.delete(route);
+    this.#routes.delete(route);
+  }
+
   withdraw(route: string): void {
     this.#published.delete(route);
     if (this.#routes.delete(route)) this.#broadcast(this.#allRoutes());
@@ -194,7 +255,9 @@ export class GatewayRegistry {
   }
 
   #allRoutes(): ControllerLine {
-    return { type: "membership", complete: this.#areAllKnown, routes: [...this.#routes.values()], ttlMs: GATEWAY_TTL_MS };
+    const routes = [...this.#routes.values()];
+    const names = this.#names === undefined ? {} : { names: [...this.#names()] };
+    return { type: "membership", complete: this.#areAllKnown, routes, ...names, ttlMs: GATEWAY_TTL_MS };
   }
 
   #lose(replica: Replica): void {
@@ -232,6 +295,12 @@ export class GatewayRegistry {
       if (replica.lostAt === null && this.#watched() - replica.seenAt > LOST_AFTER_MS) this.#lose(replica);
     }
     this.#forgetLost();
+    if (this.#learnEpochs !== undefined)
+      this.#rereading ??= this.#reread()
+        .catch(() => undefined) // the store is away: what is known stays, and the next tick asks again
+        .finally(() => {
+          this.#rereading = undefined;
+        });
     this.#timer = this.#clock.after(PING_EVERY_MS, () => this.#tick());
   }
 }

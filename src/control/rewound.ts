@@ -124,7 +124,12 @@ export class Witnesses {
 
 /** Also one that the store does not know: an id is the pool's name and one word more, which no pool whose name goes on has. */
 function isNamedAfter(pool: string, instance: string): boolean {
-  return instance.slice(0, instance.lastIndexOf("-")) === pool.slice(pool.indexOf("/") + 1);
+  return poolNameIn(instance) === pool.slice(pool.indexOf("/") + 1);
+}
+
+/** Of a pool, without its namespace: what the id of each of its instances begins with. */
+export function poolNameIn(instance: string): string {
+  return instance.slice(0, instance.lastIndexOf("-"));
 }
 
 /** Under one authority only its owner deletes an instance, and only one that it had seen retired. A candidate raises no number when it is made. */

@@ -118,8 +118,8 @@ export class GatewayCore {
 
   // ---- membership
 
-  applyLine(line: ControllerLine): void {
-    this.step({ type: "line", at: this.clock.monotonic(), line });
+  applyLine(line: ControllerLine, source = ""): void {
+    this.step({ type: "line", at: this.clock.monotonic(), line, source });
   }
 
   step(event: MembershipEvent): void {

@@ -74,6 +74,12 @@ export const LIMITS = {
   reconnectMinMs: 50,
   reconnectMaxMs: 2_000,
   connectControllerMs: 5_000,
+  /** Lines to controllers behind one name. */
+  controllers: 16,
+  /** How often the controllers' name is resolved. */
+  resolveEveryMs: 3_000,
+  /** Resolutions in a row without an address after which its line is closed. */
+  missingResolves: 3,
   /** Different lengths of time limits that are kept; unused ones beyond it are forgotten. */
   limitLengths: 64,
   /** Host names whose route is remembered. */

@@ -21,7 +21,10 @@ export interface LinkOptions {
   readonly random: Random;
   readonly log: GatewayLog;
   readonly line: (line: ControllerLine) => void;
-  readonly report: (sequence: number) => GatewayReport;
+  /** The stream is over; another one is opened. */
+  readonly closed?: () => void;
+  /** Each has a higher number than all before it, whichever controller they went to. */
+  readonly report: () => GatewayReport;
 }
 
 export class ControllerLink {
@@ -29,7 +32,6 @@ export class ControllerLink {
   readonly #stopped = new AbortController();
   readonly #headers: Record<string, string>;
   #failures = 0;
-  #sequence = 0;
   #reporting = false;
   #reportAgain = false;
   #reportTimer: Timer | null = null;
@@ -110,6 +112,7 @@ export class ControllerLink {
       }
     } finally {
       timer.cancel();
+      this.#options.closed?.();
     }
   }
 
@@ -145,8 +148,7 @@ export class ControllerLink {
     try {
       do {
         this.#reportAgain = false;
-        this.#sequence += 1;
-        await this.#post(this.#options.report(this.#sequence));
+        await this.#post(this.#options.report());
       } while (this.#reportAgain && !this.#stopped.signal.aborted);
     } catch (error) {
       this.#options.log.debug({ error: describeError(error) }, "a report did not reach the controller; the next one holds all again");

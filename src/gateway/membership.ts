@@ -5,7 +5,9 @@
  * 2. A replica serves nothing of a route before its first generation, and nothing to a member before the member's first passed check (I11).
  * 3. Cut off from the controller it goes on with what it has: silence changes no member.
  * 4. A member is (instance, incarnation, address): a new process is a new member, and what the old one held is void.
- * 5. Fenced or sealed is for ever, and a member's `minAccepted` never falls (I2): what an answer must carry to be passed on.
+ * 5. Several controllers may speak: the newest generation of a route counts, whoever says it, and a route goes only when no controller that is connected
+ *    publishes it or names it.
+ * 6. Fenced or sealed is for ever, and a member's `minAccepted` never falls (I2): what an answer must carry to be passed on.
  */
 import { compareEpochs, type Epoch } from "../kernel/epoch.ts";
 import type { ControllerLine, Member, RouteMembership, RoutePolicy } from "../model/membership.ts";
@@ -65,7 +67,10 @@ interface MemberName {
 
 /** `at` is monotonic ms. */
 export type MembershipEvent =
-  | { readonly type: "line"; readonly at: number; readonly line: ControllerLine }
+  /** `source`: which controller says it; absent where there is one. */
+  | { readonly type: "line"; readonly at: number; readonly line: ControllerLine; readonly source?: string }
+  /** The stream of this controller is over: what it said goes on to be applied, and it has no say in what is gone. */
+  | { readonly type: "closed"; readonly source: string }
   | { readonly type: "tick"; readonly at: number }
   /** A health check that began at `startedAt` ended; `failure` null when it passed. */
   | ({ readonly type: "checked"; readonly at: number; readonly startedAt: number; readonly failure: string | null } & MemberName)
@@ -100,6 +105,8 @@ export type MembershipEffect =
 
 export class Membership {
   readonly routes = new Map<string, RouteState>();
+  /** By controller that is connected: the routes that it published or named since its stream began, or since it last said all. */
+  readonly #known = new Map<string, Set<string>>();
   readonly #remembered = new Map<string, Epoch>();
   /** Of each list of members, which is never changed but replaced. */
   readonly #byName = new WeakMap<readonly MemberState[], ReadonlyMap<string, MemberState>>();
@@ -116,12 +123,20 @@ export class Membership {
     return this.#cutOff;
   }
 
+  /** True once a controller has said who may get traffic, be it nobody. */
+  get isInformed(): boolean {
+    return Number.isFinite(this.#ttlMs);
+  }
+
   step(event: MembershipEvent): readonly MembershipEffect[] {
     const effects: MembershipEffect[] = [];
     switch (event.type) {
       case "line":
         this.#heard(event.at, effects);
-        if (event.line.type === "membership") this.#applyLine(event.line, effects);
+        if (event.line.type === "membership") this.#applyLine(event.line, event.source ?? "", effects);
+        break;
+      case "closed":
+        this.#known.delete(event.source);
         break;
       case "tick":
         if (!this.#cutOff && event.at - this.#heardAt > this.#ttlMs) {
@@ -159,12 +174,15 @@ export class Membership {
     effects.push({ type: "connected" });
   }
 
-  #applyLine(line: Extract<ControllerLine, { type: "membership" }>, effects: MembershipEffect[]): void {
+  #applyLine(line: Extract<ControllerLine, { type: "membership" }>, source: string, effects: MembershipEffect[]): void {
     this.#ttlMs = line.ttlMs;
     for (const offered of line.routes) this.#applyRoute(offered, effects);
+    const said = [...line.routes.map((offered) => offered.route), ...(line.names ?? [])];
+    const before = this.#known.get(source) ?? [];
+    this.#known.set(source, new Set(line.complete ? said : [...before, ...said]));
     if (!line.complete) return;
-    const named = new Set(line.routes.map((offered) => offered.route));
-    for (const route of [...this.routes.values()]) if (!named.has(route.route)) this.#removeRoute(route, effects);
+    const known = [...this.#known.values()];
+    for (const route of [...this.routes.values()]) if (!known.some((routes) => routes.has(route.route))) this.#removeRoute(route, effects);
   }
 
   #applyRoute(offered: RouteMembership, effects: MembershipEffect[]): void {

@@ -7,7 +7,7 @@ import type { ControllerLine, GatewayReport } from "../model/membership.ts";
 import { Fronts } from "./fronts.ts";
 import { GatewayCore, type GatewayLog } from "./core.ts";
 import { HealthChecks, httpHealthCheck } from "./health.ts";
-import { ControllerLink } from "./link.ts";
+import { ControllerLinks, type Resolve } from "./links.ts";
 import { gatewayMetrics } from "./metrics.ts";
 import { reportOf } from "./report.ts";
 import { Tokens, type TokenKey } from "./tokens.ts";
@@ -16,8 +16,12 @@ export interface GatewayOptions {
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
-  /** `http://host:port`; null for a gateway that is told its membership by `apply` only. */
-  readonly controllerUrl: string | null;
+  /**
+   * `http://host:port`, of each controller; a name with several addresses means one at each. Null for a gateway that is told its membership by `apply` only.
+   */
+  readonly controllerUrl: string | readonly string[] | null;
+  /** All addresses of a name; of the system unless given. */
+  readonly resolve?: Resolve | undefined;
   /** The replica in whose place this one was started, once that had ended: its parent knows. */
   readonly predecessor?: string | undefined;
   /** Bearer token for the controller. */
@@ -53,31 +57,34 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const checks = new HealthChecks(core, httpHealthCheck(clock));
   let sequence = 0;
   let isLeaving = false;
-  const link =
+  const report = (): GatewayReport => reportOf(replica, ++sequence, core.membership, core.ledger, isLeaving);
+  const links =
     options.controllerUrl === null
       ? null
-      : new ControllerLink({
-          controllerUrl: options.controllerUrl,
+      : new ControllerLinks({
+          controllerUrls: [options.controllerUrl].flat(),
+          resolve: options.resolve,
           token: options.token,
           replica,
           predecessor: options.predecessor,
           clock,
           random,
           log,
-          line: (line) => core.applyLine(line),
-          report: (next) => reportOf(replica, next, core.membership, core.ledger, isLeaving),
+          line: (line, source) => core.applyLine(line, source),
+          closed: (source) => core.step({ type: "closed", source }),
+          report,
         });
   core.listen({
     memberAdded: (member) => checks.add(member),
     memberGone: (member) => checks.remove(member),
     checkNow: (member) => checks.now(member),
-    reportSoon: () => link?.reportSoon(),
+    reportSoon: () => links?.reportSoon(),
   });
 
   const fronts = new Fronts(core);
   const address = await fronts.listen(options.host, options.port);
   core.start();
-  link?.start();
+  links?.start();
   log.info({ replica, url: address }, "the gateway is up");
 
   return {
@@ -86,16 +93,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     metrics: gatewayMetrics(core),
     core,
     apply: (line) => core.applyLine(line),
-    report: () => {
-      sequence += 1;
-      return reportOf(replica, sequence, core.membership, core.ledger);
-    },
+    report,
     async close({ graceMs = 0 } = {}) {
       core.stopping = true;
       await fronts.close(graceMs);
       isLeaving = true;
-      await link?.sendReport();
-      link?.stop();
+      await links?.sendReport();
+      links?.stop();
       checks.stop();
       core.stop();
     },

@@ -74,6 +74,8 @@ export const controllerLineSchema = z.discriminatedUnion("type", [
     /** True when `routes` are all there are: routes not named are gone. False while a controller that has just begun does not know them all. */
     complete: z.boolean(),
     routes: z.array(routeMembershipSchema),
+    /** With `complete`: routes that are there too, and that another controller publishes. */
+    names: z.array(z.string()).optional(),
     /** After this long without a line the gateway knows that it is cut off (and goes on with what it has). */
     ttlMs: z.int(),
   }),

@@ -10,6 +10,7 @@ import { Journal } from "../../control/journal.ts";
 import { type LeaseDoor, Leases } from "../../control/leases.ts";
 import { Witnesses } from "../../control/rewound.ts";
 import { poolParser } from "../../control/pool-informer.ts";
+import { type Members, onlyMember } from "../../control/members.ts";
 import { PoolWriter } from "../../control/pool-writer.ts";
 import { tellPools } from "../../control/tell-pools.ts";
 import { type BeginningAbsorption, EvacuationDesk } from "../../control/evacuation-desk.ts";
@@ -53,6 +54,8 @@ export interface ControllerComposition {
   /** The ServiceAccount that makes the objects of Pools which name none; the controller itself without it. */
   readonly instancesAccount?: string;
   readonly cluster?: ClusterSetup;
+  /** The replicas of the controller; one alone when absent. */
+  readonly members?: Members;
   /** How instances renew a writer lease here; absent: no admission hands one out. */
   readonly leaseDoor?: LeaseDoor;
 }
@@ -60,6 +63,8 @@ export interface ControllerComposition {
 export interface ComposedController {
   readonly controller: Controller;
   readonly controlPlane: ControlPlane;
+  /** The other replicas take over at once; nothing where there is none. */
+  handOver(): Promise<void>;
   /** Begins nothing new, waits a bounded time for what is under way, and closes the store. */
   close(): Promise<void>;
 }
@@ -80,7 +85,13 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
 
   // The parts call each other back: each wake-up finds the controller once it stands.
   let controller: Controller | undefined;
-  const gateways = new GatewayRegistry({ store, clock, onChange: (route) => controller?.wakeRoute(route) });
+  const members = options.members ?? onlyMember(ids.next("controller"));
+  const gateways = new GatewayRegistry({
+    store,
+    clock,
+    onChange: (route) => controller?.wakeRoute(route),
+    ...(members.isShared ? { learnEpochs: (epochs) => controller?.learnEpochs(epochs) } : {}),
+  });
   const health = new HealthMonitor(driver, clock, (instance) => {
     const pool = controller?.poolOf(instance);
     if (pool !== undefined) controller?.wake(pool);
@@ -146,10 +157,11 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     writer,
     clock,
     ids,
-    owner: ids.next("controller"),
+    members,
     log: say,
     ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
     onPass,
+    onLost: (pool) => metrics.forgetPool(pool),
   });
   tellPools(journal, writer, pools);
 
@@ -173,6 +185,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       clock,
       ids,
     }),
+    handOver: () => started.handOver(),
     async close() {
       started.stop();
       notices.stop();
