@@ -27,7 +27,6 @@ const READ_BACK_MS = 7 * 24 * 3_600_000;
 const MAX_OPEN = 50_000;
 /** Machines that went are remembered up to this many. */
 const MAX_DEPARTED = 10_000;
-const REREAD_MS = 1_000;
 const LOOK_AT_ALL_EVERY_MS = 1_000;
 const TERMINATING = "autoscaling:EC2_INSTANCE_TERMINATING";
 const ENDED = new Set(["matched", "node_gone", "passed", "withdrawn", "other_cluster", "duplicate", "ignored"]);
@@ -39,8 +38,8 @@ export interface NoticeDeskOptions {
   readonly ids: Ids;
   /** How long a spot warning leads; the clouds' 120 s unless a demo says otherwise. */
   readonly spotLeadMs?: number;
-  /** True where other replicas write to the same store. */
-  readonly sharedStore?: boolean;
+  /** How often what other replicas took is read; absent: nobody else writes to the store. */
+  readonly rereadEveryMs?: number;
   readonly onChange: () => void;
   readonly onOutcome: (source: string, outcome: string) => void;
   readonly log: (level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) => void;
@@ -78,7 +77,7 @@ export class NoticeDesk {
   async start(): Promise<void> {
     for (const notice of await this.#readOpen()) this.#keep(notice);
     this.#lookAtAll();
-    if (this.#options.sharedStore) this.#rereadLater();
+    this.#rereadLater();
   }
 
   stop(): void {
@@ -177,8 +176,9 @@ export class NoticeDesk {
   // ---- what other replicas took
 
   #rereadLater(): void {
-    if (this.#isStopped) return;
-    this.#rereadTimer = this.#options.clock.after(REREAD_MS, () => void this.#reread().finally(() => this.#rereadLater()));
+    const { clock, rereadEveryMs } = this.#options;
+    if (this.#isStopped || rereadEveryMs === undefined) return;
+    this.#rereadTimer = clock.after(rereadEveryMs, () => void this.#reread().finally(() => this.#rereadLater()));
   }
 
   async #reread(): Promise<void> {
