@@ -18,7 +18,6 @@ export function priorityClasses(): readonly Json[] {
     metadata: { name, labels: labels() },
     value,
     preemptionPolicy,
-    globalDefault: false,
     description,
   });
   return [
