@@ -73,7 +73,8 @@ function may(
   return { group, resource: plural, namespaced: place !== "cluster", place, as, ...grant };
 }
 
-const READ = ["get", "list", "watch"] as const;
+const WATCH = ["list", "watch"] as const;
+const READ = ["get", ...WATCH] as const;
 const OF_BLUEPRINT = [DEPLOYMENTS, STATEFUL_SETS, SERVICES, CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS];
 const MAKE = {
   place: "pool_namespace",
@@ -84,7 +85,7 @@ const MAKE = {
 
 export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = {
   base: [
-    may(POOLS, { verbs: READ, why: "which fleets are wanted" }),
+    may(POOLS, { verbs: WATCH, why: "which fleets are wanted" }),
     may(POOLS, { verbs: ["patch"], why: "the finalizer that lets a deleted Pool end by its deletion policy" }),
     may(POOLS, { subresource: "status", verbs: ["patch"], why: "conditions and counts of a Pool" }),
     may(NODES, { verbs: READ, why: "what is under the instances, and what is known of it" }),
@@ -108,10 +109,10 @@ export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = 
   ],
   karpenter: [
     may(NODE_CLAIMS, { verbs: READ, why: "drift, expiry and interruption, and who owns a node" }),
-    may(NODE_POOLS, { verbs: READ, why: "what capacity could be had, and what is said about disruption" }),
+    may(NODE_POOLS, { verbs: WATCH, why: "what capacity could be had, and what is said about disruption" }),
   ],
   events: [may(EVENTS, { verbs: ["create"], why: "each transition is an Event on its Pool" })],
-  apply: [may(POOLS, { verbs: ["create", "update"], why: "`relevo apply` through the HTTP API" })],
+  apply: [may(POOLS, { verbs: ["get", "create", "update"], why: "`relevo apply` through the HTTP API" })],
   election: [
     may(LEASES, {
       place: "own_namespace",
