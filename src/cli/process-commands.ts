@@ -46,6 +46,9 @@ export interface ControllerCommandOptions extends GlobalOptions {
   readonly port: number;
   readonly webhookSecretFile?: string;
   readonly advertise?: string;
+  readonly replicasNamespace?: string;
+  readonly replica?: string;
+  readonly replicaUrl?: string;
   /** Both or neither: where the learning of what the site absorbs begins. */
   readonly absorbPerSecond?: number;
   readonly absorbAtOnce?: number;
@@ -59,7 +62,7 @@ export interface ControllerCommandOptions extends GlobalOptions {
 }
 
 export interface GatewayCommandOptions extends GlobalOptions {
-  readonly controller: string;
+  readonly controller: readonly string[];
   readonly predecessor?: string;
   readonly keyFile: string;
   readonly host: string;

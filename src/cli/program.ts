@@ -281,6 +281,12 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--kube-burst <n>", "and how many at once after a rest (default: 100)", count)
     .option("--advertise <url>", "how instances reach this API, to renew writer leases (default: where it listens)")
     .option(
+      "--replicas-namespace <name>",
+      "there may be several replicas, on one PostgreSQL: each holds a Lease in this namespace (default: POD_NAMESPACE)",
+    )
+    .option("--replica <name>", "of this one (default: POD_NAME, or a new name at each start)")
+    .option("--replica-url <url>", "how other replicas and gateways reach this one (default: POD_IP, or where it listens)")
+    .option(
       "--instances-account <name>",
       "the ServiceAccount that makes the objects of Pools which name none (default: the controller itself)",
     )
@@ -292,7 +298,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
   program
     .command("gateway")
     .description("the data plane; holds a stream to the controller")
-    .requiredOption("--controller <url>", "the controller's API")
+    .requiredOption("--controller <url>", "the controller's API; may be repeated, and a name means each of its addresses", collect)
     .requiredOption("--key-file <file>", "signs the tokens of sessions; the same for all replicas")
     .option("--predecessor <replica>", "the replica that ran in this place and has ended: no seal waits for it")
     .option("--host <address>", "where it listens", "127.0.0.1")

@@ -37,19 +37,32 @@ export function onlyMember(self: string, api: string | null = null): Members {
   };
 }
 
+export interface ElectedMembersOptions extends Omit<ControllerMembersOptions, "apiUrl"> {
+  /** Known at `start`. */
+  readonly apiUrl: () => string;
+}
+
 /** Where each replica holds a Lease. */
-export function electedMembers(options: ControllerMembersOptions): Members {
-  const members = new ControllerMembers(options);
+export function electedMembers(options: ElectedMembersOptions): Members {
+  let members: ControllerMembers | undefined;
+  const listeners = new Set<() => void>();
   return {
     self: options.id,
     isShared: true,
     start() {
+      members = new ControllerMembers({ ...options, apiUrl: options.apiUrl() });
+      members.onChange(() => {
+        for (const listener of listeners) listener();
+      });
       members.start();
       return members.whenReady();
     },
-    stop: () => members.stop(),
-    live: () => members.live(),
-    isHeld: () => members.isHeld(),
-    onChange: (listener) => members.onChange(listener),
+    stop: () => members?.stop() ?? Promise.resolve(),
+    live: () => members?.live() ?? [],
+    isHeld: () => members?.isHeld() ?? false,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
   };
 }

@@ -4,11 +4,27 @@ import { resolve } from "node:path";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { CliContext } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
+import type { ReplicaOptions } from "../processes/controller-process.ts";
 import { storeTargetOf } from "../store-target.ts";
 import type { ClusterCommandOptions, ControllerCommandOptions, GatewayCommandOptions } from "../process-commands.ts";
 
 export async function controller(context: CliContext, options: ControllerCommandOptions): Promise<ExitCode> {
-  const { kubeconfig, webhookSecretFile, spotLead, store, storePasswordFile, leaseKeyFile, absorbPerSecond, absorbAtOnce, kubeQps, kubeBurst, ...rest } = options;
+  const {
+    kubeconfig,
+    webhookSecretFile,
+    spotLead,
+    store,
+    storePasswordFile,
+    leaseKeyFile,
+    absorbPerSecond,
+    absorbAtOnce,
+    kubeQps,
+    kubeBurst,
+    replicasNamespace,
+    replica,
+    replicaUrl,
+    ...rest
+  } = options;
   if ((absorbPerSecond === undefined) !== (absorbAtOnce === undefined))
     throw new UsageError("absorption_incomplete", "What a site absorbs is told whole.", {
       found: absorbPerSecond === undefined ? "--absorb-at-once alone" : "--absorb-per-second alone",
@@ -23,6 +39,7 @@ export async function controller(context: CliContext, options: ControllerCommand
     token: context.env.RELEVO_TOKEN ?? null,
     webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : secretOf(context, webhookSecretFile),
     spotLeadMs: spotLead,
+    replicas: replicasOf(context, options),
     kubeLimits: { qps: kubeQps, burst: kubeBurst },
     absorption:
       absorbPerSecond === undefined || absorbAtOnce === undefined ? undefined : { perSecond: absorbPerSecond, burst: absorbAtOnce },
@@ -30,10 +47,27 @@ export async function controller(context: CliContext, options: ControllerCommand
   return EXIT.done;
 }
 
+/** In a cluster the Pod says who it is. With SQLite there is one controller: the file has one owner. */
+function replicasOf({ env }: CliContext, options: ControllerCommandOptions): ReplicaOptions | undefined {
+  const { replicasNamespace, replica, replicaUrl, port } = options;
+  const store = options.store ?? env.RELEVO_STORE ?? "";
+  if (!/^postgres(ql)?:/.test(store)) {
+    if (replicasNamespace === undefined) return undefined;
+    throw new UsageError("replicas_need_postgresql", "Several replicas of the controller need a store that they share.", {
+      found: store || "a SQLite file",
+      allowed: "--store postgresql://…",
+    });
+  }
+  const namespace = replicasNamespace ?? env.POD_NAMESPACE;
+  if (namespace === undefined) return undefined;
+  const ip = env.POD_IP === undefined ? undefined : `http://${env.POD_IP.includes(":") ? `[${env.POD_IP}]` : env.POD_IP}:${port}`;
+  return { namespace, id: replica ?? env.POD_NAME, url: replicaUrl ?? ip };
+}
+
 export async function gateway(context: CliContext, options: GatewayCommandOptions): Promise<ExitCode> {
   const { runGateway } = await import("../processes/gateway-process.ts");
   await runGateway({
-    controllerUrl: options.controller,
+    controllerUrls: options.controller,
     predecessor: options.predecessor,
     host: options.host,
     port: options.port,

@@ -1,12 +1,14 @@
-/** `relevo controller`: the HTTP API, the webhooks, the reconcile loop; the only process that opens the store. */
+/** `relevo controller`: the HTTP API, the webhooks, the reconcile loop; the only kind of process that opens the store. */
+import { electedMembers, type Members } from "../../control/members.ts";
 import { ServiceDriver } from "../../drivers/service/service-driver.ts";
 import { LeaseTokens } from "../../lease/token.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
+import type { KubeApi } from "../../kube/api.ts";
 import { loadKubeApi } from "../../kube/config.ts";
 import { RATE_DEFAULTS, type RateLimits } from "../../kube/limiter.ts";
 import { createServer } from "../../server/app.ts";
-import { createLogger } from "../../server/log.ts";
+import { createLogger, type Logger } from "../../server/log.ts";
 import { createMetrics } from "../../server/metrics.ts";
 import { RENEW_PATH } from "../../server/routes/leases.ts";
 import { VERSION } from "../version.ts";
@@ -29,11 +31,22 @@ export interface ControllerProcessOptions extends ControllerStoreOptions {
   readonly absorption?: { readonly perSecond: number; readonly burst: number } | undefined;
   /** How instances reach this API, where that is not the address on which it listens. */
   readonly advertise?: string | undefined;
+  /** Where there are several replicas. */
+  readonly replicas?: ReplicaOptions | undefined;
   /** The ServiceAccount that makes the objects of Pools which name none. */
   readonly instancesAccount?: string | undefined;
   /** The cluster has the PriorityClasses of `deploy/`. */
   readonly priorityClasses?: boolean | undefined;
   readonly logLevel: string;
+}
+
+export interface ReplicaOptions {
+  /** In which each replica holds its Lease. */
+  readonly namespace: string;
+  /** The name of this one; a new one at each start when absent. */
+  readonly id?: string | undefined;
+  /** How other replicas and gateways reach this one, where that is not the address on which it listens. */
+  readonly url?: string | undefined;
 }
 
 /** Runs until it is asked to end. */
@@ -45,6 +58,8 @@ export async function runController(options: ControllerProcessOptions): Promise<
   const metrics = createMetrics();
   const leaseTokens = new LeaseTokens(leaseKey);
   let reachedAt = options.advertise ?? "";
+  let listensAt = "";
+  const members = options.replicas && membersOf(options.replicas, { kube, log, listensAt: () => listensAt });
   const composed = composeController({
     kube,
     store,
@@ -54,6 +69,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
     ids: systemIds,
     log,
     metrics,
+    ...(members === undefined ? {} : { members }),
     leaseDoor: { tokens: leaseTokens, url: () => new URL(RENEW_PATH, reachedAt).href },
     ...(options.spotLeadMs === undefined ? {} : { spotLeadMs: options.spotLeadMs }),
     ...(options.absorption === undefined ? {} : { absorption: options.absorption }),
@@ -70,6 +86,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
   });
   const url = await server.listen({ host: options.host, port: options.port });
   reachedAt ||= url;
+  listensAt = url;
   if (options.advertise === undefined && !isLoopback(options.host))
     log.warn({ url }, "instances are told to renew writer leases here: set --advertise to an address that they reach");
   log.info({ url }, "the controller's API is up");
@@ -79,9 +96,26 @@ export async function runController(options: ControllerProcessOptions): Promise<
 
   await asked;
   log.info({}, "ending in good order");
+  // First of all: what others wait for.
+  await composed.handOver();
   await server.close();
   await composed.close();
   await kube.close();
+}
+
+function membersOf(
+  { namespace, id, url }: ReplicaOptions,
+  { kube, log, listensAt }: { readonly kube: KubeApi; readonly log: Logger; readonly listensAt: () => string },
+): Members {
+  return electedMembers({
+    api: kube,
+    namespace,
+    id: id ?? systemIds.next("replica"),
+    apiUrl: () => url ?? listensAt(),
+    clock: systemClock,
+    random: systemRandom,
+    log: (level, message, fields) => log[level](fields, message),
+  });
 }
 
 function limitsOf({ kubeLimits }: ControllerProcessOptions): RateLimits | undefined {

@@ -1,4 +1,4 @@
-/** `relevo gateway`: the data plane. It never opens the store; it holds a stream to the controller. */
+/** `relevo gateway`: the data plane. It never opens the store; it holds a stream to each controller. */
 import { createServer as createHttpServer } from "node:http";
 import { type Gateway, startGateway } from "../../gateway/server.ts";
 import type { TokenKey } from "../../gateway/tokens.ts";
@@ -7,7 +7,8 @@ import { createLogger } from "../../server/log.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
 
 export interface GatewayProcessOptions {
-  readonly controllerUrl: string;
+  /** Of each controller; a name with several addresses means one at each. */
+  readonly controllerUrls: readonly string[];
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
@@ -31,7 +32,7 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
   const gateway = await startGateway({
     host: options.host,
     port: options.port,
-    controllerUrl: options.controllerUrl,
+    controllerUrl: options.controllerUrls,
     predecessor: options.predecessor,
     token: options.token,
     tokenKeys: options.tokenKeys,
