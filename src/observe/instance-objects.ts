@@ -31,7 +31,8 @@ export interface SeenObjects {
 
 /** What was seen last, and all that it was made from beside the record. */
 interface Kept {
-  readonly document: PoolDocument;
+  readonly namespace: string;
+  readonly port: number;
   readonly labelled: readonly KubePod[];
   readonly trouble: string | undefined;
   readonly bootId: string | null;
@@ -42,18 +43,24 @@ interface Kept {
   readonly seen: SeenObjects;
 }
 
-/** By record; it holds until something that it was made from is another object or value: read models and rows never change what they gave, they give another. */
+/**
+ * By record; it holds until something that it was made from is another object or value: read models and rows never change what they gave, they give another. Of the
+ * document only what is read here counts: each write of its status makes another one.
+ */
 const kept = new WeakMap<InstanceRecord, Kept>();
 
 /** `bootId` is what its check says while it passes. */
 export function objectsOf(input: ObjectsInput, record: InstanceRecord, bootId: string | null): SeenObjects {
   const { world, document, trouble } = input;
+  const { namespace } = document.metadata;
+  const { port } = document.spec.service;
   const labelled = world.pods.byIndex("instance", record.id);
   const known = kept.get(record);
   if (known !== undefined && known.labelled === labelled && known.bootId === bootId && isStill(known, input, record)) return known.seen;
   const seen = lookAt(input, record, labelled, bootId);
   kept.set(record, {
-    document,
+    namespace,
+    port,
     labelled,
     trouble,
     bootId,
@@ -68,7 +75,8 @@ export function objectsOf(input: ObjectsInput, record: InstanceRecord, bootId: s
 
 function isStill(known: Kept, input: ObjectsInput, { objects }: InstanceRecord): boolean {
   return (
-    known.document === input.document &&
+    known.namespace === input.document.metadata.namespace &&
+    known.port === input.document.spec.service.port &&
     known.trouble === input.trouble &&
     objects.every((object, at) => known.workloads[at] === workloadOf(object, input.world)) &&
     known.labelled.every(
