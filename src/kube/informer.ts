@@ -8,16 +8,8 @@
 import type { KubeApi, KubeObject, ResourceType } from "./api.ts";
 import type { Clock, Instant, Timer } from "../kernel/clock.ts";
 import type { Random } from "../kernel/random.ts";
-import {
-  type Delivery,
-  type Effect,
-  failureOf,
-  initialState,
-  type ReflectorConfig,
-  type ReflectorEvent,
-  type ReflectorState,
-  step,
-} from "./reflector.ts";
+import { failureOf, initialState, step } from "./reflector.ts";
+import type { Delivery, Effect, ReflectorConfig, ReflectorEvent, ReflectorState } from "./reflector-types.ts";
 import type { Parsed } from "./types.ts";
 
 export type InformerLog = (level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) => void;
@@ -101,6 +93,8 @@ interface Entry<T> {
 class ReflectedInformer<T> implements Informer<T> {
   readonly #options: InformerOptions<T>;
   readonly #entries = new Map<string, Entry<T>>();
+  /** Of a snapshot that is not complete yet. */
+  readonly #staged = new Map<string, Entry<T>>();
   readonly #malformed = new Set<string>();
   readonly #indexes: ReadonlyMap<string, Index<T>>;
   readonly #listeners = new Set<(change: Change<T>) => void>();
@@ -116,7 +110,7 @@ class ReflectedInformer<T> implements Informer<T> {
 
   constructor(options: InformerOptions<T>) {
     this.#options = options;
-    this.#reflector = initialState(options.reflector);
+    this.#reflector = initialState({ initialEvents: options.api.hasInitialEvents ?? false, ...options.reflector });
     this.#since = options.clock.now();
     this.#indexes = new Map(Object.entries(options.indexes ?? {}).map(([name, of]) => [name, { of, keys: new Map(), found: new Map() }]));
   }
@@ -221,6 +215,16 @@ class ReflectedInformer<T> implements Informer<T> {
         this.#timer?.cancel();
         this.#timer = this.#options.clock.after(effect.ms, () => this.#step({ type: "waited", timer: effect.timer }));
         return;
+      case "unstage":
+        this.#staged.clear();
+        return;
+      case "stage":
+        for (const entry of effect.objects.map((object) => this.#parse(object)))
+          this.#staged.set(keyOf(entry.namespace, entry.name), entry);
+        return;
+      case "stage_removal":
+        this.#staged.delete(keyOf(effect.object.metadata.namespace, effect.object.metadata.name));
+        return;
       case "deliver":
         this.#take(effect.change);
         return;
@@ -258,7 +262,8 @@ class ReflectedInformer<T> implements Informer<T> {
     const watch = effect.watch;
     this.#watch = { id: watch, abort };
     try {
-      const options = { namespace, labelSelector, resourceVersion: effect.version, timeoutSeconds: effect.timeoutSeconds };
+      const from = effect.version === null ? { resourceVersion: "", sendInitialEvents: true } : { resourceVersion: effect.version };
+      const options = { namespace, labelSelector, ...from, timeoutSeconds: effect.timeoutSeconds };
       for await (const line of api.watch(type, options, abort.signal)) {
         if (abort.signal.aborted) return;
         this.#heardAt = this.#options.clock.now();
@@ -280,7 +285,7 @@ class ReflectedInformer<T> implements Informer<T> {
   #apply(delivery: Delivery): readonly Change<T>[] {
     switch (delivery.kind) {
       case "replace":
-        return this.#replace(delivery.objects);
+        return this.#replace();
       case "put":
         return this.#put(this.#parse(delivery.object));
       case "remove": {
@@ -292,12 +297,12 @@ class ReflectedInformer<T> implements Informer<T> {
     }
   }
 
-  #replace(objects: readonly KubeObject[]): readonly Change<T>[] {
-    const entries = objects.map((object) => this.#parse(object));
-    const present = new Set(entries.map((entry) => keyOf(entry.namespace, entry.name)));
-    const absent = [...this.#entries].filter(([key]) => !present.has(key));
+  #replace(): readonly Change<T>[] {
+    const staged = new Map(this.#staged);
+    this.#staged.clear();
+    const absent = [...this.#entries].filter(([key]) => !staged.has(key));
     const removed = absent.flatMap(([key, entry]) => this.#remove(key, entry.uid, this.#options.labelSelector === undefined));
-    return [...removed, ...entries.flatMap((entry) => this.#put(entry))];
+    return [...removed, ...[...staged.values()].flatMap((entry) => this.#put(entry))];
   }
 
   #put(entry: Entry<T>): readonly Change<T>[] {

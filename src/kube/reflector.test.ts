@@ -1,16 +1,8 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { KubeApiError, type KubeObject, type WatchEvent } from "./api.ts";
-import {
-  type Effect,
-  type Failure,
-  failureOf,
-  initialState,
-  type ReflectorConfig,
-  type ReflectorEvent,
-  type ReflectorState,
-  step,
-} from "./reflector.ts";
+import { failureOf, initialState, step } from "./reflector.ts";
+import type { Effect, Failure, ReflectorConfig, ReflectorEvent, ReflectorState } from "./reflector-types.ts";
 import { RelevoError } from "../kernel/errors.ts";
 
 const BROKEN: Failure = { code: "connection_broken", gone: false, refused: false };
@@ -30,6 +22,7 @@ class Script {
   at = 0;
   jitter = 1;
   transcript: string[] = [];
+  staged: readonly string[] = [];
 
   constructor(config: Partial<ReflectorConfig> = {}) {
     this.state = initialState(config);
@@ -38,7 +31,7 @@ class Script {
   say(event: ReflectorEvent): this {
     const { state, effects } = step(this.state, event, { at: this.at, jitter: this.jitter });
     this.state = state;
-    this.transcript.push(...effects.map(describe));
+    this.transcript.push(...effects.flatMap((effect) => this.#describe(effect)));
     return this;
   }
 
@@ -75,34 +68,46 @@ class Script {
     return said;
   }
 
+  /** What is staged is shown when it is swapped in. */
+  #describe(effect: Effect): readonly string[] {
+    switch (effect.type) {
+      case "list_page":
+        return [`list limit=${effect.limit ?? "none"} continue=${effect.continue ?? "none"}`];
+      case "open_watch":
+        return [effect.version === null ? "stream" : `watch from ${effect.version}`];
+      case "close_watch":
+        return ["close"];
+      case "wait":
+        return [`wait ${effect.ms}`];
+      case "unstage":
+        this.staged = [];
+        return [];
+      case "stage":
+        this.staged = [...this.staged, ...effect.objects.map(({ metadata }) => metadata.name)];
+        return [];
+      case "stage_removal":
+        this.staged = this.staged.filter((name) => name !== effect.object.metadata.name);
+        return [];
+      case "deliver":
+        return [
+          effect.change.kind === "replace"
+            ? `replace ${this.staged.join(",")}`
+            : `${effect.change.kind} ${effect.change.object.metadata.name}`,
+        ];
+      case "synced":
+        return [`synced ${effect.version}`];
+      case "failing":
+        return [`failing ${effect.code} ${effect.failures}`];
+      case "recovered":
+        return ["recovered"];
+      default:
+        return effect satisfies never;
+    }
+  }
+
   #id(name: "list" | "watch" | "timer"): number {
     const { phase } = this.state;
     return Object.hasOwn(phase, name) ? ((phase as unknown as Record<string, number>)[name] ?? -1) : -1;
-  }
-}
-
-function describe(effect: Effect): string {
-  switch (effect.type) {
-    case "list_page":
-      return `list limit=${effect.limit ?? "none"} continue=${effect.continue ?? "none"}`;
-    case "open_watch":
-      return `watch from ${effect.version}`;
-    case "close_watch":
-      return "close";
-    case "wait":
-      return `wait ${effect.ms}`;
-    case "deliver":
-      return effect.change.kind === "replace"
-        ? `replace ${effect.change.objects.map(({ metadata }) => metadata.name).join(",")}`
-        : `${effect.change.kind} ${effect.change.object.metadata.name}`;
-    case "synced":
-      return `synced ${effect.version}`;
-    case "failing":
-      return `failing ${effect.code} ${effect.failures}`;
-    case "recovered":
-      return "recovered";
-    default:
-      return effect satisfies never;
   }
 }
 
@@ -299,6 +304,82 @@ test("what comes from an older watch, list or timer, or after the stop, is dropp
   expect(script.wake(1).end().say({ type: "start" }).say({ type: "stop" }).asked()).toEqual([]);
 });
 
+const streaming = (): Script => new Script({ initialEvents: true, pageSize: 2 }).say({ type: "start" });
+const MARK: WatchEvent = { type: "BOOKMARK", resourceVersion: "20", endsInitialEvents: true };
+
+test("a watch that begins with all that is there replaces the list: one swap at the mark, and the same watch goes on", () => {
+  const script = streaming();
+  expect(script.asked()).toEqual(["stream", "wait 60000"]);
+  script.line({ type: "ADDED", object: object("a", "1") }).line({ type: "ADDED", object: object("b", "2") });
+  script.line({ type: "BOOKMARK", resourceVersion: "11" }).line({ type: "MODIFIED", object: object("b", "12") });
+  script.line({ type: "DELETED", object: object("a", "13") }).line({ type: "ADDED", object: object("c", "14") });
+  expect(script.asked()).toEqual([]);
+  expect(script.line(MARK).asked()).toEqual(["replace b,b,c", "synced 20", "wait 1000"]);
+  expect(script.line({ type: "DELETED", object: object("c", "21") }).asked()).toEqual(["remove c"]);
+  expect(script.end().asked()).toEqual(["watch from 21", "wait 1000"]);
+});
+
+test("a server that refuses initial events, ends them early or never ends them is asked for lists from then on", () => {
+  const refused: Failure = { code: "kube_invalid", gone: false, refused: true };
+  const list = "list limit=2 continue=none";
+  expect(streaming().fail(refused).asked()).toEqual(["stream", "wait 60000", list, "wait 60000"]);
+  expect(streaming().end().asked()).toEqual(["stream", "wait 60000", list, "wait 60000"]);
+  const silent = streaming().wake(60_000);
+  expect(silent.asked().slice(2)).toEqual(["close", "failing initial_events_overdue 1", "wait 200"]);
+  expect(silent.wake(200).page("10").fail(GONE).asked()).toEqual([
+    list,
+    "wait 60000",
+    "replace ",
+    "synced 10",
+    "recovered",
+    "watch from 10",
+    "wait 1000",
+    "failing kube_expired 2",
+    "wait 400",
+  ]);
+});
+
+test("a stream that breaks is opened again after a delay, three times; then lists are asked for", () => {
+  const script = streaming()
+    .line({ type: "ADDED", object: object("a", "1") })
+    .fail(BROKEN);
+  expect(script.asked().slice(2)).toEqual(["failing connection_broken 1", "wait 200"]);
+  expect(script.wake(200).fail(BROKEN).wake(400).fail(BROKEN).asked()).toEqual([
+    "stream",
+    "wait 60000",
+    "failing connection_broken 2",
+    "wait 400",
+    "stream",
+    "wait 60000",
+    "failing connection_broken 3",
+    "wait 800",
+  ]);
+  expect(
+    script
+      .wake(800)
+      .page("10", [object("b", "2")])
+      .asked()
+      .slice(0, 3),
+  ).toEqual(["list limit=2 continue=none", "wait 60000", "replace b"]);
+});
+
+test("a stream that holds too much is closed and the copy stays; an optional kind that is not there is known to be empty", () => {
+  const script = new Script({ initialEvents: true, maxObjects: 1 }).say({ type: "start" });
+  script.line({ type: "ADDED", object: object("a", "1") }).line({ type: "ADDED", object: object("b", "2") });
+  expect(script.asked().slice(2)).toEqual(["close", "failing too_many_objects 1", "wait 30000"]);
+  const missing: Failure = { code: "kube_404", gone: false, refused: true, missing: true };
+  const optional = new Script({ initialEvents: true, optional: true }).say({ type: "start" }).fail(missing);
+  expect(optional.asked().slice(2)).toEqual(["replace ", "synced ", "wait 30000"]);
+  expect(optional.wake(30_000).asked()).toEqual(["stream", "wait 60000"]);
+});
+
+test("410 after a stream begins another at once, the next one after a delay", () => {
+  const script = streaming().line(MARK);
+  script.asked();
+  expect(script.line({ type: "ERROR", status: { code: 410, reason: "Expired" } }).asked()).toEqual(["close", "stream", "wait 60000"]);
+  expect(script.line(MARK).fail(GONE).asked()).toEqual(["replace ", "synced 20", "wait 1000", "failing kube_expired 2", "wait 400"]);
+});
+
 test("a failure says whether only a new list helps", () => {
   expect([
     failureOf(new RelevoError("connection_broken", "reset", { class: "retryable" })),
@@ -328,6 +409,7 @@ const anEvent: fc.Arbitrary<ReflectorEvent> = fc.oneof(
     watch: fc.nat(30),
     line: fc.constantFrom<WatchEvent>(
       { type: "BOOKMARK", resourceVersion: "3" },
+      { type: "BOOKMARK", resourceVersion: "3", endsInitialEvents: true },
       { type: "ERROR", status: { code: 410 } },
       { type: "ADDED", object: object("b", "4") },
     ),
@@ -340,16 +422,16 @@ const anEvent: fc.Arbitrary<ReflectorEvent> = fc.oneof(
 /** Half of the events concern what is open now; random ids alone would nearly always be stale. */
 function current(event: ReflectorEvent, { phase }: ReflectorState): ReflectorEvent {
   if ("list" in event && event.list % 2 === 0 && phase.name === "listing") return { ...event, list: phase.list };
-  if ("watch" in event && event.watch % 2 === 0 && phase.name === "watching") return { ...event, watch: phase.watch };
+  if ("watch" in event && event.watch % 2 === 0 && "watch" in phase) return { ...event, watch: phase.watch };
   if ("timer" in event && event.timer % 2 === 0 && "timer" in phase) return { ...event, timer: phase.timer };
   return event;
 }
 
 test("whatever comes, once started there is always exactly one thing that it waits for, and never a delay beyond the limits", () => {
   fc.assert(
-    fc.property(fc.array(anEvent, { maxLength: 80 }), (events) => {
-      let state = step(initialState(), { type: "start" }, { at: 0, jitter: 0.5 }).state;
-      const openWatches = new Set<number>();
+    fc.property(fc.array(anEvent, { maxLength: 80 }), fc.boolean(), (events, initialEvents) => {
+      let state = step(initialState({ initialEvents }), { type: "start" }, { at: 0, jitter: 0.5 }).state;
+      const openWatches = new Set("watch" in state.phase ? [state.phase.watch] : []);
       for (const [at, drawn] of events.entries()) {
         const event = current(drawn, state);
         const before = structuredClone(state);
@@ -362,8 +444,8 @@ test("whatever comes, once started there is always exactly one thing that it wai
           if (effect.type === "wait") expect(effect.ms).toBeLessThanOrEqual(90_000);
         }
         state = stepped.state;
-        expect(["listing", "watching", "waiting"]).toContain(state.phase.name);
-        expect([...openWatches]).toEqual(state.phase.name === "watching" ? [state.phase.watch] : []);
+        expect(["listing", "streaming", "watching", "waiting"]).toContain(state.phase.name);
+        expect([...openWatches]).toEqual("watch" in state.phase ? [state.phase.watch] : []);
       }
     }),
     { numRuns: 1_000 },

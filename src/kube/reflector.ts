@@ -1,9 +1,12 @@
 /**
  * Keeps a copy of one kind up to date by list and watch, as a pure state machine: events in, effects out; no I/O, no clock, no randomness.
  *
- *   idle → listing ⇄ waiting ⇄ watching → … → stopped
+ *   idle → listing or streaming ⇄ waiting ⇄ watching → … → stopped
  *
- * 1. A list is one consistent snapshot: all pages show the first page's resourceVersion, and the copy is swapped once, after the last page.
+ * 1. A list is one consistent snapshot: all pages show the first page's resourceVersion, and the copy is swapped once, after the last page. Pages are
+ *    handed over as they come (`stage`), so that nobody holds the whole answer.
+ *    Where the server has it, a watch that begins with everything that is there (`streaming`) takes the list's place. A server that refuses it, cuts it
+ *    short or never says where the beginning ends is asked for lists from then on.
  * 2. A watch starts from the version that was seen last, bookmarks included; versions are opaque and never compared.
  * 3. 410 in any form (HTTP status, ERROR event, thrown) lists anew. The first goes at once; one after another backs off.
  * 4. What breaks is opened again after a bounded, jittered delay. A watch that ends in order is opened again at once, unless it ended before it could
@@ -17,135 +20,29 @@
  */
 import { KubeApiError, type KubeList, type KubeObject, type WatchEvent } from "./api.ts";
 import { RelevoError } from "../kernel/errors.ts";
+import {
+  type Effect,
+  type Failure,
+  type Phase,
+  REFLECTOR_DEFAULTS,
+  type ReflectorConfig,
+  type ReflectorEvent,
+  type ReflectorState,
+  type Stepped,
+  type Surroundings,
+  type TimedPhase,
+} from "./reflector-types.ts";
 
-export interface ReflectorConfig {
-  /** Objects per page. */
-  readonly pageSize: number;
-  /** More than this many objects are refused (`too_many_objects`), and the copy stays as it was. */
-  readonly maxObjects: number;
-  /** A page that takes longer counts as failed. */
-  readonly listTimeoutMs: number;
-  /** The server is asked to end each watch after this long. */
-  readonly watchTimeoutSeconds: number;
-  /** A server sends a bookmark about once a minute. */
-  readonly silentMs: number;
-  /** A watch that lasts this long is taken for established. */
-  readonly settleMs: number;
-  readonly backoffFirstMs: number;
-  readonly backoffMaxMs: number;
-  /** The kind may not be installed: 404 then means that there are no objects, and it is asked for again every `backoffMaxMs`. */
-  readonly optional: boolean;
-}
-
-const REFLECTOR_DEFAULTS: ReflectorConfig = {
-  pageSize: 500,
-  maxObjects: 200_000,
-  listTimeoutMs: 60_000,
-  watchTimeoutSeconds: 290,
-  silentMs: 90_000,
-  settleMs: 1_000,
-  backoffFirstMs: 200,
-  backoffMaxMs: 30_000,
-  optional: false,
-};
-
-/** Why a list or a watch did not work. */
-export interface Failure {
-  readonly code: string;
-  /** The version or the continue token is too old: only a new list helps. */
-  readonly gone: boolean;
-  /** The server refused the request as such: the same one from the same version would be refused again. */
-  readonly refused: boolean;
-  /** There is no such kind. */
-  readonly missing?: boolean;
-  readonly retryAfterMs?: number | undefined;
-}
-
-export type ReflectorEvent =
-  | { readonly type: "start" }
-  | { readonly type: "page"; readonly list: number; readonly page: KubeList }
-  | { readonly type: "list_failed"; readonly list: number; readonly failure: Failure }
-  | { readonly type: "line"; readonly watch: number; readonly line: WatchEvent }
-  | { readonly type: "watch_ended"; readonly watch: number }
-  | { readonly type: "watch_failed"; readonly watch: number; readonly failure: Failure }
-  | { readonly type: "waited"; readonly timer: number }
-  /** The copy holds more than `maxObjects`: said by its keeper, who alone can count. */
-  | { readonly type: "overflow" }
-  | { readonly type: "stop" };
-
-export type Delivery =
-  /** The whole truth: what is not in it is gone. */
-  | { readonly kind: "replace"; readonly objects: readonly KubeObject[] }
-  | { readonly kind: "put"; readonly object: KubeObject }
-  /** It left the watch: deleted, or only out of the selector. */
-  | { readonly kind: "remove"; readonly object: KubeObject };
-
-export type Effect =
-  | { readonly type: "list_page"; readonly list: number; readonly limit?: number; readonly continue?: string }
-  | { readonly type: "open_watch"; readonly watch: number; readonly version: string; readonly timeoutSeconds: number }
-  | { readonly type: "close_watch"; readonly watch: number }
-  /** There is one timer: a new one replaces the former. */
-  | { readonly type: "wait"; readonly timer: number; readonly ms: number }
-  | { readonly type: "deliver"; readonly change: Delivery }
-  /** The copy was complete at this version. */
-  | { readonly type: "synced"; readonly version: string }
-  | { readonly type: "failing"; readonly code: string; readonly failures: number }
-  | { readonly type: "recovered" };
-
-type Phase =
-  | { readonly name: "idle" | "stopped" }
-  | {
-      readonly name: "listing";
-      readonly list: number;
-      readonly timer: number;
-      readonly version: string | null;
-      readonly pages: readonly (readonly KubeObject[])[];
-      readonly count: number;
-    }
-  | {
-      readonly name: "watching";
-      readonly watch: number;
-      readonly timer: number;
-      readonly openedAt: number;
-      readonly heardAt: number;
-      readonly lines: number;
-    }
-  | { readonly name: "waiting"; readonly timer: number; readonly next: "list" | "watch" };
-
-type TimedPhase = Exclude<Phase, { readonly name: "idle" | "stopped" }>;
-
-export interface ReflectorState {
-  readonly config: ReflectorConfig;
-  readonly phase: Phase;
-  /** The last one seen; null before the first list. */
-  readonly version: string | null;
-  /** In a row, since a watch last worked. */
-  readonly failures: number;
-  /** Lists in a row that expired under way. */
-  readonly expiredLists: number;
-  readonly failing: string | null;
-  readonly lastId: number;
-}
-
-/** What a step may not know by itself: the time (monotonic ms) and one random number in [0, 1). */
-export interface Surroundings {
-  readonly at: number;
-  readonly jitter: number;
-}
-
-export interface Stepped {
-  readonly state: ReflectorState;
-  readonly effects: readonly Effect[];
-}
-
-export function initialState(config: Partial<ReflectorConfig> = {}): ReflectorState {
+export function initialState(given: Partial<ReflectorConfig> = {}): ReflectorState {
+  const config = { ...REFLECTOR_DEFAULTS, ...given };
   return {
-    config: { ...REFLECTOR_DEFAULTS, ...config },
+    config,
     phase: { name: "idle" },
     version: null,
     failures: 0,
     expiredLists: 0,
     failing: null,
+    brokenStreams: config.initialEvents ? 0 : null,
     lastId: 0,
   };
 }
@@ -154,7 +51,7 @@ export function step(state: ReflectorState, event: ReflectorEvent, around: Surro
   if (state.phase.name === "stopped") return same(state);
   switch (event.type) {
     case "start":
-      return state.phase.name === "idle" ? list(state) : same(state);
+      return state.phase.name === "idle" ? readAll(state, around) : same(state);
     case "page":
       return state.phase.name === "listing" && state.phase.list === event.list
         ? takePage(state, state.phase, event.page, around)
@@ -162,15 +59,9 @@ export function step(state: ReflectorState, event: ReflectorEvent, around: Surro
     case "list_failed":
       return state.phase.name === "listing" && state.phase.list === event.list ? failList(state, event.failure, around) : same(state);
     case "line":
-      return state.phase.name === "watching" && state.phase.watch === event.watch
-        ? takeLine(state, state.phase, event.line, around)
-        : same(state);
     case "watch_ended":
-      return state.phase.name === "watching" && state.phase.watch === event.watch ? endWatch(state, state.phase, around) : same(state);
     case "watch_failed":
-      return state.phase.name === "watching" && state.phase.watch === event.watch
-        ? failWatch(state, state.phase, event.failure, around)
-        : same(state);
+      return "watch" in state.phase && state.phase.watch === event.watch ? hearWatch(state, state.phase, event, around) : same(state);
     case "waited":
       return "timer" in state.phase && state.phase.timer === event.timer ? wake(state, state.phase, around) : same(state);
     case "overflow":
@@ -186,13 +77,38 @@ const OVERFLOW: Failure = { code: "too_many_objects", gone: false, refused: fals
 const MALFORMED: Failure = { code: "malformed_answer", gone: false, refused: true };
 const EXPIRED: Failure = { code: "list_expired", gone: true, refused: false };
 
+function hearWatch(
+  state: ReflectorState,
+  phase: Phase & { readonly name: "watching" | "streaming" },
+  event: ReflectorEvent & { readonly type: "line" | "watch_ended" | "watch_failed" },
+  around: Surroundings,
+): Stepped {
+  if (phase.name === "streaming") return hearStream(state, phase, event, around);
+  switch (event.type) {
+    case "line":
+      return takeLine(state, phase, event.line, around);
+    case "watch_ended":
+      return endWatch(state, phase, around);
+    case "watch_failed":
+      return failWatch(state, phase, event.failure, around);
+    default:
+      return event satisfies never;
+  }
+}
+
+/** Everything anew, by the one way or the other. */
+function readAll(state: ReflectorState, around: Surroundings): Stepped {
+  return state.brokenStreams === null ? list(state) : stream(state, around);
+}
+
 // ---- listing
 
 function list(state: ReflectorState): Stepped {
   const [id, timer] = [state.lastId + 1, state.lastId + 2];
   return {
-    state: { ...state, lastId: timer, phase: { name: "listing", list: id, timer, version: null, pages: [], count: 0 } },
+    state: { ...state, lastId: timer, phase: { name: "listing", list: id, timer, version: null, count: 0 } },
     effects: [
+      { type: "unstage" },
       { type: "list_page", list: id, ...limitOf(state) },
       { type: "wait", timer, ms: state.config.listTimeoutMs },
     ],
@@ -209,27 +125,27 @@ function takePage(state: ReflectorState, phase: Phase & { name: "listing" }, pag
   if (phase.version !== null && phase.version !== page.resourceVersion) return failList(state, EXPIRED, around); // no snapshot any more
   const count = phase.count + page.items.length;
   if (count > state.config.maxObjects) return failList(state, { ...OVERFLOW, retryAfterMs: state.config.backoffMaxMs }, around);
-  const pages = [...phase.pages, page.items];
-  if (page.continue === undefined || page.continue === "") return finishList(state, page.resourceVersion, pages, around);
+  const staged: Effect = { type: "stage", objects: page.items };
+  if (page.continue === undefined || page.continue === "") return after([staged], finishList(state, page.resourceVersion, around));
 
   const [id, timer] = [state.lastId + 1, state.lastId + 2];
   return {
-    state: { ...state, lastId: timer, phase: { ...phase, list: id, timer, version: page.resourceVersion, pages, count } },
+    state: { ...state, lastId: timer, phase: { ...phase, list: id, timer, version: page.resourceVersion, count } },
     effects: [
+      staged,
       { type: "list_page", list: id, ...limitOf(state), continue: page.continue },
       { type: "wait", timer, ms: state.config.listTimeoutMs },
     ],
   };
 }
 
-function finishList(state: ReflectorState, version: string, pages: readonly (readonly KubeObject[])[], around: Surroundings): Stepped {
+function finishList(state: ReflectorState, version: string, around: Surroundings): Stepped {
   const listed: ReflectorState = { ...state, version, expiredLists: 0, failing: null };
-  const effects: Effect[] = [
-    { type: "deliver", change: { kind: "replace", objects: pages.flat() } },
-    { type: "synced", version },
-  ];
-  if (state.failing !== null) effects.push({ type: "recovered" });
-  return after(effects, openWatch(listed, around)); // failures are forgotten only when a watch works: a list alone may be followed by a 410 for ever
+  return after(complete(state, version), openWatch(listed, around)); // failures are forgotten only when a watch works: a list alone may be followed by a 410 for ever
+}
+
+function complete(state: ReflectorState, version: string): readonly Effect[] {
+  return [{ type: "deliver", change: { kind: "replace" } }, { type: "synced", version }, ...recovered(state)];
 }
 
 function failList(state: ReflectorState, failure: Failure, around: Surroundings): Stepped {
@@ -242,13 +158,85 @@ function findNothing(state: ReflectorState): Stepped {
   const timer = state.lastId + 1;
   return {
     state: { ...established(state), version: null, expiredLists: 0, lastId: timer, phase: { name: "waiting", timer, next: "list" } },
+    effects: [{ type: "unstage" }, ...complete(state, ""), { type: "wait", timer, ms: state.config.backoffMaxMs }],
+  };
+}
+
+// ---- streaming
+
+const STREAM_OVERDUE: Failure = { code: "initial_events_overdue", gone: false, refused: false };
+/** So often in a row a stream may break before lists are asked for. */
+const BROKEN_STREAMS_MAX = 3;
+
+function stream(state: ReflectorState, { at }: Surroundings): Stepped {
+  const [watch, timer] = [state.lastId + 1, state.lastId + 2];
+  return {
+    state: { ...state, lastId: timer, phase: { name: "streaming", watch, timer, openedAt: at, count: 0 } },
     effects: [
-      { type: "deliver", change: { kind: "replace", objects: [] } },
-      { type: "synced", version: "" },
-      ...recovered(state),
-      { type: "wait", timer, ms: state.config.backoffMaxMs },
+      { type: "unstage" },
+      { type: "open_watch", watch, version: null, timeoutSeconds: state.config.watchTimeoutSeconds },
+      { type: "wait", timer, ms: state.config.listTimeoutMs },
     ],
   };
+}
+
+function hearStream(
+  state: ReflectorState,
+  phase: Phase & { readonly name: "streaming" },
+  event: ReflectorEvent & { readonly type: "line" | "watch_ended" | "watch_failed" },
+  around: Surroundings,
+): Stepped {
+  switch (event.type) {
+    case "line":
+      return takeStreamed(state, phase, event.line, around);
+    case "watch_ended":
+      return list({ ...state, brokenStreams: null });
+    case "watch_failed":
+      return failStream(state, event.failure, around);
+    default:
+      return event satisfies never;
+  }
+}
+
+/** Before the mark changes may already be among what is there: the last word about an object counts. */
+function takeStreamed(
+  state: ReflectorState,
+  phase: Phase & { readonly name: "streaming" },
+  line: WatchEvent,
+  around: Surroundings,
+): Stepped {
+  if (line.type === "ERROR") return after(closeWatch(state), failStream(state, failureOf(new KubeApiError(line.status, "watch")), around));
+  if (line.type === "BOOKMARK")
+    return line.endsInitialEvents === true ? finishStream(state, phase, line.resourceVersion, around) : same(state);
+  if (!hasIdentity(line.object)) return after(closeWatch(state), failStream(state, MALFORMED, around));
+  if (line.type === "DELETED") return { state, effects: [{ type: "stage_removal", object: line.object }] };
+  const count = phase.count + (line.type === "ADDED" ? 1 : 0);
+  if (count > state.config.maxObjects)
+    return after(closeWatch(state), backOff(state, "list", { ...OVERFLOW, retryAfterMs: state.config.backoffMaxMs }, around));
+  return { state: { ...state, phase: { ...phase, count } }, effects: [{ type: "stage", objects: [line.object] }] };
+}
+
+function finishStream(
+  state: ReflectorState,
+  { watch, openedAt }: Phase & { readonly name: "streaming" },
+  version: string,
+  around: Surroundings,
+): Stepped {
+  if (!isText(version)) return after(closeWatch(state), failStream(state, MALFORMED, around));
+  const timer = state.lastId + 1;
+  const phase: Phase = { name: "watching", watch, timer, openedAt, heardAt: around.at, lines: 0 };
+  return {
+    state: { ...state, version, expiredLists: 0, failing: null, brokenStreams: 0, lastId: timer, phase },
+    effects: [...complete(state, version), { type: "wait", timer, ms: Math.min(state.config.settleMs, state.config.silentMs) }],
+  };
+}
+
+/** Whoever may not watch may perhaps list; what is not installed is neither there to be listed. */
+function failStream(state: ReflectorState, failure: Failure, around: Surroundings): Stepped {
+  if (failure.missing === true && state.config.optional) return findNothing(state);
+  if (failure.refused && !failure.gone && failure.missing !== true) return list({ ...state, brokenStreams: null });
+  const broken = (state.brokenStreams ?? 0) + 1;
+  return backOff({ ...state, brokenStreams: broken < BROKEN_STREAMS_MAX ? broken : null }, "list", failure, around);
 }
 
 // ---- watching
@@ -266,7 +254,7 @@ function openWatch(state: ReflectorState, { at }: Surroundings): Stepped {
 }
 
 function closeWatch({ phase }: ReflectorState): readonly Effect[] {
-  return phase.name === "watching" ? [{ type: "close_watch", watch: phase.watch }] : [];
+  return phase.name === "watching" || phase.name === "streaming" ? [{ type: "close_watch", watch: phase.watch }] : [];
 }
 
 function takeLine(state: ReflectorState, phase: Phase & { name: "watching" }, line: WatchEvent, around: Surroundings): Stepped {
@@ -309,9 +297,11 @@ function recovered({ failing }: ReflectorState): readonly Effect[] {
 function wake(state: ReflectorState, phase: TimedPhase, around: Surroundings): Stepped {
   switch (phase.name) {
     case "waiting":
-      return phase.next === "list" ? list(state) : openWatch(state, around);
+      return phase.next === "list" ? readAll(state, around) : openWatch(state, around);
     case "listing":
       return failList(state, { code: "list_timeout", gone: false, refused: false }, around);
+    case "streaming":
+      return after(closeWatch(state), backOff({ ...state, brokenStreams: null }, "list", STREAM_OVERDUE, around));
     case "watching":
       return lookAtWatch(state, phase, around);
     default:
@@ -321,7 +311,7 @@ function wake(state: ReflectorState, phase: TimedPhase, around: Surroundings): S
 
 function lookAtWatch(state: ReflectorState, phase: Phase & { name: "watching" }, around: Surroundings): Stepped {
   const left = phase.heardAt + state.config.silentMs - around.at;
-  if (left <= 0) return after(closeWatch(state), phase.lines === 0 ? list(state) : openWatch(state, around));
+  if (left <= 0) return after(closeWatch(state), phase.lines === 0 ? readAll(state, around) : openWatch(state, around));
   const timer = state.lastId + 1;
   return {
     state: { ...established(state), lastId: timer, phase: { ...phase, timer } },
@@ -329,13 +319,13 @@ function lookAtWatch(state: ReflectorState, phase: Phase & { name: "watching" },
   };
 }
 
-function backOff(state: ReflectorState, next: "list" | "watch", failure: Failure, { jitter }: Surroundings): Stepped {
+function backOff(state: ReflectorState, next: "list" | "watch", failure: Failure, around: Surroundings): Stepped {
   const { backoffFirstMs, backoffMaxMs } = state.config;
   const timer = state.lastId + 1;
   const failures = state.failures + 1;
-  if (failure.gone && state.failures === 0) return after([], list({ ...state, failures })); // part of an ordinary life
+  if (failure.gone && state.failures === 0) return readAll({ ...state, failures }, around); // part of an ordinary life
   const full = Math.min(backoffMaxMs, backoffFirstMs * 2 ** Math.min(state.failures, 30));
-  const ms = Math.max(full / 2 + (full / 2) * jitter, Math.min(failure.retryAfterMs ?? 0, backoffMaxMs));
+  const ms = Math.max(full / 2 + (full / 2) * around.jitter, Math.min(failure.retryAfterMs ?? 0, backoffMaxMs));
   return {
     state: { ...state, lastId: timer, failures, failing: failure.code, phase: { name: "waiting", timer, next } },
     effects: [

@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { request } from "undici";
 import { VirtualClock } from "../../kernel/virtual-clock.ts";
+import { httpKubeApi } from "../../kube/http-api.ts";
 import { CONFIG_MAPS, PODS } from "../../kube/resources.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { aPod, storeForTest } from "../store/store-for-test.ts";
@@ -316,6 +317,25 @@ test("sendInitialEvents replaces the list: everything, then a marked bookmark", 
 
   expect(text()).toMatch(/"type":"ADDED"[\s\S]*"name":"a"[\s\S]*"type":"BOOKMARK"[\s\S]*"k8s.io\/initial-events-end":"true"/);
   expect((await call("GET", `${MAPS}?watch=true&sendInitialEvents=true`)).code).toBe(422);
+});
+
+test("what is there when a watch begins may be more than a client may leave unread: it goes out as it is read", async () => {
+  const data = { text: "x".repeat(600_000) };
+  for (let count = 0; count < 20; count++)
+    store.create(CONFIG_MAPS, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: `large-${count}`, namespace: "default" }, data });
+  const api = httpKubeApi({ baseUrl: server.url });
+  const ending = new AbortController();
+  const told: string[] = [];
+  for await (const event of api.watch(CONFIG_MAPS, { resourceVersion: "", sendInitialEvents: true }, ending.signal)) {
+    if (told.length === 0)
+      store.create(CONFIG_MAPS, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "later", namespace: "default" } });
+    told.push("object" in event ? event.object.metadata.name : `marked ${event.type === "BOOKMARK" && event.endsInitialEvents === true}`);
+    if (event.type === "BOOKMARK") ending.abort();
+  }
+  await api.close();
+
+  expect(told.slice(-3)).toEqual(["large-9", "later", "marked true"]);
+  expect(told).toHaveLength(22);
 });
 
 test("closing ends watches in order", async () => {

@@ -1,4 +1,5 @@
 /** A watch: one JSON object a line, until the time is up, the client goes, or the client falls too far behind. */
+import type { ServerResponse } from "node:http";
 import type { Timer } from "../../kernel/clock.ts";
 import type { KubeObject, WatchEvent } from "../../kube/api.ts";
 import { apiVersionOf } from "../../kube/resources.ts";
@@ -11,10 +12,22 @@ import { isTableWanted, tableOf } from "./table.ts";
 
 /** A consumer with more than this unread is cut off: it begins anew from its last event, and nothing grows without end. */
 const UNREAD_BYTES_MAX = 8 * 2 ** 20;
+/** So many events may happen while what was there is still being sent. */
+const BEHIND_MAX = 10_000;
 const BOOKMARK_EVERY_MS = 60_000;
 /** As a real server: somewhere between 30 and 60 minutes when the client does not say. */
 const TIMEOUT_DEFAULT_S = 2_400;
 const INITIAL_END = "k8s.io/initial-events-end";
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      response.off("drain", done).off("close", done);
+      resolve();
+    };
+    response.on("drain", done).on("close", done);
+  });
+}
 
 export function streamWatch(context: ApiContext, exchange: Exchange, kind: KindSpec, namespace: string | undefined): void {
   new WatchStream(context, exchange, kind).open(namespace);
@@ -65,10 +78,24 @@ class WatchStream {
     response.writeHead(200, { "content-type": "application/json" });
     response.flushHeaders();
     response.on("close", () => this.#end());
-    deliver = (event) => this.#send(event);
-    for (const event of pending) this.#send(event);
-    if (wantsInitial && this.#wantsBookmarks) this.#bookmark({ [INITIAL_END]: "true" });
+    void this.#catchUp(pending, () => {
+      deliver = (event) => this.#send(event);
+      if (wantsInitial && this.#wantsBookmarks) this.#bookmark({ [INITIAL_END]: "true" });
+    });
     this.#schedule(wholeNumber(query, "timeoutSeconds") ?? TIMEOUT_DEFAULT_S);
+  }
+
+  /** What is there when a watch begins may be more than anybody may leave unread: it goes out as fast as it is read. */
+  async #catchUp(pending: readonly WatchEvent[], done: () => void): Promise<void> {
+    const { response } = this.#exchange;
+    const pendingMax = pending.length + BEHIND_MAX;
+    for (let next = 0; next < pending.length && !this.#isEnding; next++) {
+      const event = pending[next];
+      if (event) this.#send(event);
+      if (pending.length > pendingMax) return this.#cutOff();
+      if (response.writableNeedDrain && !response.destroyed) await drained(response);
+    }
+    if (!this.#isEnding) done();
   }
 
   #schedule(timeoutS: number): void {
@@ -128,10 +155,12 @@ class WatchStream {
     const { response } = this.#exchange;
     if (this.#isEnding) return;
     response.write(`${line}\n`);
-    if (response.writableLength > UNREAD_BYTES_MAX) {
-      this.#end();
-      response.destroy();
-    }
+    if (response.writableLength > UNREAD_BYTES_MAX) this.#cutOff();
+  }
+
+  #cutOff(): void {
+    this.#end();
+    this.#exchange.response.destroy();
   }
 
   #end(): void {
