@@ -116,7 +116,7 @@ export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = 
   election: [
     may(LEASES, {
       place: "own_namespace",
-      verbs: ["get", "list", "watch", "create", "update", "patch", "delete"],
+      verbs: ["list", "watch", "create", "patch", "delete"],
       why: "which replicas of the controller live, and where they are reached",
     }),
   ],

@@ -180,7 +180,7 @@ function podSpec(component: Component, { image, pullPolicy }: Settings, containe
     ],
     volumes: [
       ...((rest["volumes"] as readonly Json[] | undefined) ?? []),
-      { name: "tmp", emptyDir: { medium: "Memory", sizeLimit: "16Mi" } },
+      { name: "tmp", emptyDir: { medium: "Memory", sizeLimit: "64Mi" } },
     ],
   };
 }
