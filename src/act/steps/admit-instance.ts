@@ -63,8 +63,10 @@ export const admitInstance: StepKind<AdmitInstance> = {
       : [],
 };
 
+const admittedSchema = z.object({ bootId: z.string().nullable() });
+
 function bootIdOf({ result }: Outcome): string | null {
-  const parsed = z.object({ bootId: z.string().nullable() }).safeParse(result);
+  const parsed = admittedSchema.safeParse(result);
   return parsed.success ? parsed.data.bootId : null;
 }
 

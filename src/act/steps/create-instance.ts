@@ -119,7 +119,9 @@ function leadFirst(objects: readonly OwnedObject[]): readonly OwnedObject[] {
   return lead === undefined ? objects : [lead, ...objects.filter((object) => object !== lead)];
 }
 
+const createdSchema = z.object({ objects: z.array(ownedObjectSchema) });
+
 function objectsOf({ result }: Outcome): readonly OwnedObject[] {
-  const parsed = z.object({ objects: z.array(ownedObjectSchema) }).safeParse(result);
+  const parsed = createdSchema.safeParse(result);
   return parsed.success ? parsed.data.objects : [];
 }
