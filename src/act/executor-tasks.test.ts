@@ -274,6 +274,27 @@ test("a first attempt that waited long for its turn asks whether the pool is sti
   expect((await h.steps()).map(({ state }) => state)).toEqual(Array.from({ length: 20 }, () => "unknown"));
 });
 
+test("a first attempt that hears late that it is recorded asks whether the pool is still ours: it may have stood still meanwhile (I4)", async () => {
+  const draft = await h.aCordon();
+  const { store } = h.world;
+  const late = {
+    listSteps: store.listSteps.bind(store),
+    commit: async (...input: Parameters<typeof store.commit>) => {
+      const result = await store.commit(...input);
+      if (input[1].some(({ kind }) => kind === "record_step")) await h.world.clock.sleep(15_000);
+      return result;
+    },
+  };
+  void h.anExecutor({ store: late }).start(h.authority, draft);
+  await h.world.clock.advance(1_000);
+
+  await store.claim(POOL, "controller-2", h.world.clock.now());
+  await h.world.clock.advance(MINUTES);
+
+  expect(h.world.effects).toEqual([]);
+  expect(await h.stepsAs()).toEqual([`${draft.id} unknown null`]);
+});
+
 test("after close, what waits for its turn does not act", async () => {
   let acts = 0;
   const kinds = aKind({

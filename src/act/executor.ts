@@ -170,7 +170,10 @@ class StepExecutor implements Executor {
 
   async leave({ pool, epoch }: Authority): Promise<void> {
     this.#left.set(pool, epoch);
-    await this.#endTasks([...this.#tasks.values()].filter((task) => task.pool === pool), LEAVE_WITHIN_MS);
+    await this.#endTasks(
+      [...this.#tasks.values()].filter((task) => task.pool === pool),
+      LEAVE_WITHIN_MS,
+    );
   }
 
   async close(): Promise<void> {
@@ -246,13 +249,14 @@ class StepExecutor implements Executor {
   }
 
   async #begin(task: Task, draft: StepDraft, bound: BoundStep): Promise<Ending> {
+    const since = this.#options.clock.monotonic();
     const recording = await this.#record(task, draft, bound);
     task.recorded.resolve();
     if (recording === "quiet") return recording;
     if (recording === "recorded") {
       // What was committed with it, a drain above all, must reach the gateways now and not at the end of the step.
       if (bound.begin.length > 0) this.#options.onSettled(task.pool);
-      return this.#perform(task, bound, { isFirst: true, failures: 0 });
+      return this.#perform(task, bound, { firstSince: since, failures: 0 });
     }
     return "open" in recording ? this.#goOn(task, recording.open) : this.#planAgainIn(task, recording.againInMs);
   }
@@ -296,7 +300,7 @@ class StepExecutor implements Executor {
     if (bound === undefined) return this.#hold(task, "step_payload_invalid");
     const waitMs = step.notBefore - this.#options.clock.now();
     if (waitMs > 0) await this.#pause(task, Math.min(waitMs, RETRY_MAX_MS));
-    return this.#perform(task, bound, { isFirst: false, failures: step.attempts });
+    return this.#perform(task, bound, { firstSince: null, failures: step.attempts });
   }
 
   #bind(step: StepRecord): BoundStep | undefined {
@@ -308,14 +312,14 @@ class StepExecutor implements Executor {
     }
   }
 
-  /** Until the outcome is known and recorded. */
-  async #perform(task: Task, bound: BoundStep, from: { readonly isFirst: boolean; readonly failures: number }): Promise<Ending> {
-    let { isFirst, failures } = from;
+  /** Until the outcome is known and recorded. `firstSince`: of a first attempt, monotonic ms before it was recorded: the reply may have been long on its way. */
+  async #perform(task: Task, bound: BoundStep, from: { readonly firstSince: number | null; readonly failures: number }): Promise<Ending> {
+    let { firstSince, failures } = from;
     let conflicts = 0;
     let doubts = 0;
     for (;;) {
-      const { outcome, fault, doubt } = await this.#attempt(task, bound, isFirst);
-      isFirst = false;
+      const { outcome, fault, doubt } = await this.#attempt(task, bound, firstSince);
+      firstSince = null;
       if (outcome !== undefined) return this.#end(task, bound, outcome);
       if (doubt !== undefined && ++doubts >= DOUBTS_MAX) return this.#hold(task, doubt);
       const verdict = doubt === undefined ? verdictOf(fault) : "later";
@@ -330,9 +334,8 @@ class StepExecutor implements Executor {
   async #attempt(
     task: Task,
     bound: BoundStep,
-    isFirst: boolean,
+    firstSince: number | null,
   ): Promise<{ readonly outcome?: Outcome; readonly fault?: unknown; readonly doubt?: string }> {
-    const since = this.#options.clock.monotonic();
     await this.#waitForOthers(task, bound);
     if (!this.#slots.has(task.pool)) this.#slots.set(task.pool, new Slots(STEPS_AT_ONCE_PER_POOL));
     const { kube, driver, leases } = this.#options;
@@ -340,9 +343,9 @@ class StepExecutor implements Executor {
     try {
       return await (this.#slots.get(task.pool) as Slots).run(async () => {
         this.#assertGoesOn(task);
-        const isFresh = isFirst && this.#options.clock.monotonic() - since <= CONFIRM_AFTER_MS;
+        const isFresh = firstSince !== null && this.#options.clock.monotonic() - firstSince <= CONFIRM_AFTER_MS;
         if (!isFresh && !(await this.#confirm(task, bound))) return { outcome: superseded("overtaken") };
-        if (isFirst) return { outcome: await bound.act(ports) };
+        if (firstSince !== null) return { outcome: await bound.act(ports) };
         const probe = await bound.probe(ports);
         if (probe.answer === "cannot_tell") return { doubt: probe.why };
         if (probe.answer === "not") return { outcome: await bound.act(ports) };

@@ -92,7 +92,12 @@ export type SimEvent =
 export type Observe = (event: SimEvent) => void;
 
 /** What a gateway replica has of an instance, and what it does with it. */
-export type Held = MemberReport & { readonly replica: string; readonly state: Member["state"] };
+export type Held = MemberReport & {
+  readonly replica: string;
+  readonly state: Member["state"];
+  /** Nothing goes through between the replica and the controller. */
+  readonly isCutOff: boolean;
+};
 
 export interface TrueProcess {
   readonly podName: string;

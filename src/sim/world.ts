@@ -351,7 +351,7 @@ export class World {
             const member = replica?.membership.find(route, instance, incarnation);
             if (replica === undefined || member === undefined || member.gone) return [];
             const { load, health, healthReason, state } = member;
-            return [{ replica: replica.id, instance, incarnation, ...load, health, healthReason, state }];
+            return [{ replica: replica.id, instance, incarnation, ...load, health, healthReason, state, isCutOff: replica.isCutOff }];
           }),
         ),
       processes: () => this.instances.truth(),

@@ -76,19 +76,27 @@ export function foreignCordonsStay(): Checker {
   };
 }
 
+/** A delete that is under way when an old backup is restored still arrives. */
+const UNDER_WAY_MS = 1_000;
+
 /** Watches: every API write. */
 export function onlyOwnObjectsAreTouched(): Checker {
   /** Marks that an operator wants off. */
   const uncordons = new Set<string>();
   /** What a recovered store does not know. */
   const strangers = new Set<string>();
+  /** Whatever a restored store knows of it. */
+  const retiring = new Set<string>();
+  let rewoundAt = Number.NEGATIVE_INFINITY;
   return {
     id: "I8",
     rule: "no node is deleted, no foreign object touched, every delete carries a UID",
-    watches: ["committed", "api_write"],
-    on(event, { mirror, violate }) {
+    watches: ["committed", "api_write", "store_rewound"],
+    on(event, { mirror, truth, violate }) {
+      if (event.type === "store_rewound") rewoundAt = truth.now();
       if (event.type === "committed") {
         for (const change of event.changes) {
+          if (change.kind === "move_instance" && change.to === "retiring") retiring.add(change.instance);
           if (change.kind !== "record_step") continue;
           const { kind, payload } = change.step;
           if (kind.startsWith("uncordon_node/")) uncordons.add((payload as { readonly cordonedBy: string }).cordonedBy);
@@ -96,7 +104,8 @@ export function onlyOwnObjectsAreTouched(): Checker {
         }
       }
       if (event.type !== "api_write" || isUncordon(event, uncordons)) return;
-      const problem = problemOf(event, (id) => (strangers.has(id) ? "retiring" : mirror.get(id)?.phase));
+      const isUnderWay = (id: string): boolean => retiring.has(id) && truth.now() - rewoundAt < UNDER_WAY_MS;
+      const problem = problemOf(event, (id) => (strangers.has(id) || isUnderWay(id) ? "retiring" : mirror.get(id)?.phase));
       if (problem !== undefined) violate(`${event.method} ${event.ref.type.plural}/${event.ref.name}: ${problem}`);
     },
   };

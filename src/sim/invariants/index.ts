@@ -3,7 +3,13 @@ import { onlyTheCurrentEpochCommits } from "./authority.ts";
 import { candidateFailuresAreBounded, inventoriesAreFew, sizeIsBounded } from "./bounds.ts";
 import { type Checker, ofTheStore } from "./checker.ts";
 import { cordonIsProven, foreignCordonsStay, onlyOwnObjectsAreTouched } from "./cluster-writes.ts";
-import { confirmedSealIsEmpty, lostProcessesAreNotDrained, noObligationIsLostByADelete, voluntaryDrainHasASpare } from "./drains.ts";
+import {
+  confirmedSealIsEmpty,
+  lostProcessesAreNotDrained,
+  noObligationIsLostByADelete,
+  strangersLeaveTrafficFirst,
+  voluntaryDrainHasASpare,
+} from "./drains.ts";
 import { deletedIsAbsent, doneStepsHaveTheirEffect, protectionIsProven } from "./effects.ts";
 import { evidenceIsImmutable } from "./evidence.ts";
 import { movesBeginWhereTheInstanceIs } from "./moves.ts";
@@ -54,6 +60,7 @@ export function allCheckers(): readonly Checker[] {
     onlyTheCurrentEpochCommits(),
     voluntaryDrainHasASpare(),
     confirmedSealIsEmpty(),
+    strangersLeaveTrafficFirst(),
     ofTheStore(noObligationIsLostByADelete),
     cordonIsProven(),
     foreignCordonsStay(),

@@ -1,9 +1,13 @@
 import { ANNOTATIONS, LABELS } from "../../model/marks.ts";
 import type { Checker } from "./checker.ts";
 
-/** Watches: effects in the cluster and at instances, each counted by the step that it bears. */
+/**
+ * Watches: effects in the cluster and at instances, each counted by the step that it bears. A leader that stood still in the middle of a create, and was overtaken,
+ * cannot know that what it makes was made and deleted meanwhile: that this does not stay is judged in the end (I16).
+ */
 export function replayedStepsActOnce(): Checker {
   const effects = new Set<string>();
+  const owners = new Map<string, string>();
   const once = (effect: string, violate: (sentence: string) => void): void => {
     if (effects.has(effect)) violate(`twice: ${effect}`);
     effects.add(effect);
@@ -11,11 +15,14 @@ export function replayedStepsActOnce(): Checker {
   return {
     id: "I27",
     rule: "a step replayed equals the step once",
-    watches: ["api_write", "instance_performed"],
+    watches: ["claimed", "api_write", "instance_performed"],
     on(event, { violate }) {
+      if (event.type === "claimed") owners.set(event.authority.pool, event.process);
       if (event.type === "instance_performed") return once(`${event.call} of ${event.bootId} by ${event.step}`, violate);
       if (event.type !== "api_write") return;
       const { method, ref, before, after } = event;
+      const owner = owners.get(`${ref.namespace}/${after?.metadata.labels?.[LABELS.pool]}`);
+      if (method === "create" && owner !== undefined && owner !== event.process) return;
       if (method === "create" && ref.type.plural !== "events") return once(`create ${ref.type.plural}/${ref.name}`, violate);
       if (method !== "patch" || before?.metadata.resourceVersion === after?.metadata.resourceVersion) return;
       const mark = ref.type.plural === "nodes" ? ANNOTATIONS.cordonedBy : ref.type.plural === "pods" ? ANNOTATIONS.protectedBy : undefined;
