@@ -1,6 +1,7 @@
 /** What is in deploy/, on a real API server: it installs, refuses what our schema refuses, and grants what the table of permissions says and no more. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import fc from "fast-check";
 import { Agent, request } from "undici";
 import { parse, stringify } from "yaml";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -67,6 +68,26 @@ describe("a Pool that the schema takes or refuses, the server takes or refuses",
   test.each([...GOOD_POOLS, ...BAD_POOLS])("$what", async ({ pool }) => {
     const answer = await dryRun(pool);
     expect({ taken: answer.code < 300, answer }).toMatchObject({ taken: poolSchema.safeParse(pool).success });
+  });
+
+  test("documents with chance values anywhere in the spec", async () => {
+    const whole = GOOD_POOLS.find(({ what }) => what === "everything said")?.pool ?? {};
+    const places = pathsOf(whole, []).filter(([top]) => top === "spec");
+    const change = fc.record({
+      place: fc.constantFrom(...places),
+      value: fc.oneof(fc.constantFrom(...VALUES), fc.string({ maxLength: 5 }), fc.double()),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 3 }), async (changes) => {
+        const pool = JSON.parse(
+          JSON.stringify(changes.reduce<unknown>((at, { place, value }) => withValue(at, place, value), whole)),
+        ) as object;
+        const answer = await dryRun({ ...pool });
+        if (answer.code < 300 !== poolSchema.safeParse(pool).success)
+          throw new Error(`${JSON.stringify(pool)}\n${answer.code} ${answer.body}`);
+      }),
+      { numRuns: 1_000 },
+    );
   });
 
   test("a ClusterRole in the blueprint is refused by its kind", async () => {
@@ -170,6 +191,51 @@ test("the controller's account writes finalizer, status and Events that the serv
   await writer.letGo(await entryOf("orders"));
   await cluster.kubectl("delete", "pool", "orders", "--timeout=10s");
 });
+
+/** What stands next to what is allowed. Null is left out: the server drops it, the schema refuses it. */
+const VALUES: readonly unknown[] = [
+  ...[0, 1, 2, -1, 1.5, 65_536, 10_001, 1e15],
+  ...[
+    "",
+    "a",
+    "A",
+    "a.b",
+    "0s",
+    "1ms",
+    "1.5s",
+    "0.4ms",
+    "366d",
+    "364d25h",
+    "5m5m",
+    "relevo/v1",
+    "none",
+    "Act",
+    "Deployment",
+    "Service",
+    "v1",
+  ],
+  ...["apps/v1", "x-$(relevo.instance)", "$(relevo.pool)-$(relevo.instance)", "/", "/ä", "/a b", true, [], {}],
+  ...[["a", "B"], [""], [{}], { ttl: "10s" }, { desired: 1, floor: 1, max: 1 }, { objects: [] }],
+];
+
+type Path = readonly (string | number)[];
+
+function pathsOf(value: unknown, path: Path): readonly Path[] {
+  if (typeof value !== "object" || value === null) return [path];
+  const parts: readonly (readonly [string | number, unknown])[] = Array.isArray(value)
+    ? value.map((each: unknown, at) => [at, each] as const)
+    : Object.entries(value);
+  return [path, ...parts.flatMap(([key, each]) => pathsOf(each, [...path, key]))];
+}
+
+/** A place that an earlier change took away is left alone. */
+function withValue(at: unknown, [key, ...rest]: Path, value: unknown): unknown {
+  if (key === undefined) return value;
+  if (typeof at !== "object" || at === null) return at;
+  const before = (at as Readonly<Record<string | number, unknown>>)[key];
+  if (Array.isArray(at)) return at.map((each: unknown, index) => (index === key ? withValue(before, rest, value) : each));
+  return { ...at, [key]: withValue(before, rest, value) };
+}
 
 const DANGEROUS: readonly Attributes[] = [
   { verb: "delete", resource: "nodes" },
