@@ -50,6 +50,11 @@ export interface GatewayRegistryOptions {
 
 type RouteReport = GatewayReport["routes"][number];
 
+/** Most are told apart, or known to be the same, without a look at their members. */
+function isSame(a: RouteMembership, b: RouteMembership): boolean {
+  return a === b || (a.generation === b.generation && JSON.stringify(a) === JSON.stringify(b));
+}
+
 function isIdle({ requests, sessions }: RouteReport["members"][number]): boolean {
   return requests + sessions === 0;
 }
@@ -60,8 +65,6 @@ export class GatewayRegistry {
   readonly #onChange: (route: string | null) => void;
   readonly #replicas = new Map<string, Replica>();
   readonly #routes = new Map<string, RouteMembership>();
-  /** As JSON, to tell news from the same again. */
-  readonly #published = new Map<string, string>();
   /** Until then a route that is not here may still be somebody's: a replica must not drop what drains on it. */
   #areAllKnown = false;
   readonly #learnEpochs: GatewayRegistryOptions["learnEpochs"];
@@ -202,11 +205,9 @@ export class GatewayRegistry {
   /** Tells every replica, when it is news. */
   publish(membership: RouteMembership): void {
     const known = this.#routes.get(membership.route);
-    const text = JSON.stringify(membership);
-    if (known && this.#published.get(membership.route) === text) return;
+    if (known !== undefined && isSame(known, membership)) return;
     if (known && compareEpochs(known.generation, membership.generation) > 0) return;
     this.#routes.set(membership.route, membership);
-    this.#published.set(membership.route, text);
     this.#broadcast({ type: "membership", complete: false, routes: [membership], ttlMs: GATEWAY_TTL_MS });
   }
 
@@ -221,12 +222,10 @@ export class GatewayRegistry {
 
   /** Another controller publishes it from now on: nothing more is said of it here, and it is not gone. */
   forgetRoute(route: string): void {
-    this.#published.delete(route);
     this.#routes.delete(route);
   }
 
   withdraw(route: string): void {
-    this.#published.delete(route);
     if (this.#routes.delete(route)) this.#broadcast(this.#allRoutes());
   }
 

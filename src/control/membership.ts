@@ -6,7 +6,27 @@ import { isRouted } from "../model/phase.ts";
 import type { Workload } from "../model/writer.ts";
 import type { PoolRows } from "../store/port.ts";
 
+interface Kept {
+  readonly document: PoolDocument;
+  readonly workloads: PoolRows["workloads"];
+  readonly generation: PoolRows["generation"];
+  readonly membership: RouteMembership;
+}
+
+/** By the rows of the instances, which stay the same array until one of them is written; it holds for the same document, workloads and generation. */
+const kept = new WeakMap<PoolRows["instances"], Kept>();
+
+/** The same object as long as it is made from the same. */
 export function membershipOf(document: PoolDocument, rows: PoolRows): RouteMembership {
+  const { workloads, generation } = rows;
+  const known = kept.get(rows.instances);
+  if (known?.document === document && known.workloads === workloads && known.generation === generation) return known.membership;
+  const membership = membersOf(document, rows);
+  kept.set(rows.instances, { document, workloads, generation, membership });
+  return membership;
+}
+
+function membersOf(document: PoolDocument, rows: PoolRows): RouteMembership {
   const workloads = new Map(rows.workloads.map((workload) => [workload.ordinal, workload]));
   return {
     route: routeOf(document),

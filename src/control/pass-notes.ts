@@ -107,10 +107,16 @@ export function describe(decision: Effect | Move): Readonly<Record<string, unkno
   return { ...rest, reason: why.code };
 }
 
-/** A reason keeps the time at which it began to hold. */
+/** A reason keeps the time at which it began to hold. Most are where they were: only past the first that is not are they looked for. */
 export function standingReasons(plan: Plan, former: readonly StandingReason[], now: Instant): readonly StandingReason[] {
-  const since = new Map(former.map((each) => [keyOf(each), each.since]));
-  return plan.holds.map((hold: Hold) => ({ subject: hold.subject, reason: hold.reason, since: since.get(keyOf(hold)) ?? now }));
+  let since: ReadonlyMap<string, Instant> | undefined;
+  return plan.holds.map((hold: Hold, at) => {
+    const before = former[at];
+    if (before?.subject === hold.subject && before.reason.code === hold.reason.code)
+      return { subject: hold.subject, reason: hold.reason, since: before.since };
+    since ??= new Map(former.map((each) => [keyOf(each), each.since]));
+    return { subject: hold.subject, reason: hold.reason, since: since.get(keyOf(hold)) ?? now };
+  });
 }
 
 /** Parameters change with every look; what is written down is that another reason holds. */

@@ -60,7 +60,7 @@ export class RoutePublisher {
     const others = new Set(pools.list().flatMap(({ key, document }) => (key === entry.key ? [] : [routeOf(document)])));
     const former = routesHolding(gateways.views(), rows).filter((route) => route !== membership.route && !others.has(route));
     const routes = new Set([...(isTaken ? [] : [membership.route]), ...former]);
-    for (const route of routes) gateways.publish({ ...membership, route });
+    for (const route of routes) gateways.publish(route === membership.route ? membership : { ...membership, route });
     this.#routes.set(entry.key, routes);
     this.#tellWhenAllAreKnown();
   }

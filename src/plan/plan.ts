@@ -47,7 +47,9 @@ function inOrder(pool: PoolSnapshot): PoolSnapshot {
   const instances = pool.instances.toSorted((a, b) => compareText(idOf(a), idOf(b)));
   return {
     ...pool,
-    instances: instances.map((instance) => ({ ...instance, pods: instance.pods.toSorted((a, b) => compareText(a.uid, b.uid)) })),
+    instances: instances.map((instance) =>
+      instance.pods.length < 2 ? instance : { ...instance, pods: instance.pods.toSorted((a, b) => compareText(a.uid, b.uid)) },
+    ),
   };
 }
 

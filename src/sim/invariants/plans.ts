@@ -21,14 +21,14 @@ export function orderHasNoMeaning(): Checker {
       const { snapshot, plan, at } = event;
       const first = outcomeOf(plan);
       const again = outcomeOf(planPool(inAnotherOrder(snapshot), at));
-      const differing = [...first.filter((each) => !again.includes(each)), ...again.filter((each) => !first.includes(each))];
+      const differing = [...first.difference(again), ...again.difference(first)];
       if (differing.length > 0) violate(`the same snapshot in another order is planned otherwise: ${differing.slice(0, 3).join("; ")}`);
     },
   };
 }
 
-function outcomeOf({ decisions, holds }: Plan): readonly string[] {
-  return [...decisions, ...holds].map((each) => JSON.stringify(each)).toSorted();
+function outcomeOf({ decisions, holds }: Plan): Set<string> {
+  return new Set([...decisions, ...holds].map((each) => JSON.stringify(each)).toSorted());
 }
 
 /** All that is a list is seen from its other end; what is found of a node is found twice. */
