@@ -1,4 +1,5 @@
 /** The replicas of the controller: who lives, and where each is reached. It only elects: who may act for a pool is in the store. */
+import type { ElectionTiming } from "../kube/election-state.ts";
 import { ControllerMembers, type ControllerMembersOptions } from "../kube/election.ts";
 
 export interface Member {
@@ -37,6 +38,9 @@ export function onlyMember(self: string, api: string | null = null): Members {
   };
 }
 
+/** With what a take-over needs beside it, a list and a claim, a replica that is killed is replaced within five seconds, on a busy machine too. */
+const TIMING: ElectionTiming = { renewEveryMs: 700, durationMs: 3_500, gapMs: 2_000 };
+
 export interface ElectedMembersOptions extends Omit<ControllerMembersOptions, "apiUrl"> {
   /** Known at `start`. */
   readonly apiUrl: () => string;
@@ -50,7 +54,7 @@ export function electedMembers(options: ElectedMembersOptions): Members {
     self: options.id,
     isShared: true,
     start() {
-      members = new ControllerMembers({ ...options, apiUrl: options.apiUrl() });
+      members = new ControllerMembers({ timing: TIMING, ...options, apiUrl: options.apiUrl() });
       members.onChange(() => {
         for (const listener of listeners) listener();
       });

@@ -197,7 +197,7 @@ async function startController(
   };
 }
 
-async function startLedger(path: string): Promise<LedgerServer> {
+export async function startLedger(path: string): Promise<LedgerServer> {
   const ledger = await Ledger.open(path);
   const server = await serveLedger(ledger);
   return {
@@ -211,7 +211,7 @@ async function startLedger(path: string): Promise<LedgerServer> {
 }
 
 /** The example as it is published, with this Node, this ledger and this size. */
-async function ordersPool(ledgerUrl: string, desired: number, options: FleetOptions): Promise<KubeObjectDraft> {
+export async function ordersPool(ledgerUrl: string, desired: number, options: FleetOptions): Promise<KubeObjectDraft> {
   const pool = poolDocument.parse(parse(await readFile(join(ROOT, "examples/orders/pool.yaml"), "utf8")));
   const { program = join(ROOT, "examples/orders/orders.mjs"), env = {}, gracePeriodS } = options;
   const added = Object.entries({ LEDGER_URL: ledgerUrl, ...env }).map(([name, value]) => ({ name, value }));

@@ -28,11 +28,17 @@ import { CapacityMonitor } from "../../observe/capacity.ts";
 import { HealthMonitor } from "../../observe/health.ts";
 import { LeaseWatch } from "../../observe/lease-watch.ts";
 import { NoticeDesk } from "../../observe/notice-desk.ts";
+import { HeartbeatRegistry } from "../../observe/source-heartbeats.ts";
+import { machineStateOf } from "../../observe/machine-state.ts";
+import type { MachineState } from "../../notices/autoscaling/keeper.ts";
 import { createWorld } from "../../observe/world.ts";
 import type { ControlPlane } from "../../server/control-plane.ts";
 import type { Logger } from "../../server/log.ts";
 import type { Metrics } from "../../server/metrics.ts";
 import type { Store } from "../../store/port.ts";
+
+/** What another replica has received is known here after so long. */
+const REREAD_NOTICES_MS = 1_000;
 
 export interface ControllerComposition {
   readonly kube: KubeApi;
@@ -63,10 +69,19 @@ export interface ControllerComposition {
 export interface ComposedController {
   readonly controller: Controller;
   readonly controlPlane: ControlPlane;
+  /** Where queues bring what they receive. */
+  readonly notices: NoticeDoor;
   /** The other replicas take over at once; nothing where there is none. */
   handOver(): Promise<void>;
   /** Begins nothing new, waits a bounded time for what is under way, and closes the store. */
   close(): Promise<void>;
+}
+
+export interface NoticeDoor {
+  readonly desk: NoticeDesk;
+  readonly heartbeats: HeartbeatRegistry;
+  /** Whether a machine still carries instances of ours. */
+  readonly stateOf: (machineId: string) => MachineState;
 }
 
 /** Not started yet: `await composed.controller.start()`. */
@@ -102,10 +117,12 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     clock,
     ids,
     ...(options.spotLeadMs === undefined ? {} : { spotLeadMs: options.spotLeadMs }),
+    ...(members.isShared ? { rereadEveryMs: REREAD_NOTICES_MS } : {}),
     onChange: () => controller?.wakeAll(),
     onOutcome: (source, outcome) => metrics.countNotice(source, outcome),
     log: say,
   });
+  const heartbeats = new HeartbeatRegistry(clock);
   const witnesses = new Witnesses();
   const leaseWatch = new LeaseWatch({ clock, onReturn: (pool) => controller?.wake(pool) });
   const leases = new Leases({
@@ -168,6 +185,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
   const started = controller;
   return {
     controller: started,
+    notices: { desk: notices, heartbeats, stateOf: (machine) => machineStateOf(world, (each) => notices.knows(each), machine) },
     controlPlane: createControlPlane({
       controller: started,
       executor,
@@ -179,6 +197,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       witnesses,
       leases,
       notices,
+      heartbeats,
       capacity,
       evacuation,
       journal,
