@@ -3,6 +3,8 @@ import type { z } from "zod";
 import { RelevoError } from "../kernel/errors.ts";
 import { nearest } from "../model/problems.ts";
 import {
+  type ControllerView,
+  controllerView,
   cordonView,
   type EvidenceView,
   evidenceView,
@@ -10,6 +12,7 @@ import {
   instanceView,
   nodeView,
   noticeView,
+  senderView,
   poolView,
   type PoolView,
   stepView,
@@ -112,6 +115,7 @@ const EVIDENCE = defineKind<EvidenceView>({
     { head: "DEADLINE", cell: ({ deadline }, now) => distanceOf(deadline, now) },
     { head: "ID", wide: true, cell: ({ id }) => id },
     { head: "NOTICE", wide: true, cell: ({ notice }) => dash(notice) },
+    { head: "WITNESSES", wide: true, cell: ({ witnesses }) => dash([...new Set(witnesses.map(({ source }) => source))].join(", ")) },
     { head: "EPOCH", wide: true, cell: ({ authorityEpoch }) => authorityEpoch },
   ],
 });
@@ -172,6 +176,22 @@ const NOTICES = defineKind({
   ],
 });
 
+const SOURCES = defineKind({
+  plural: "sources",
+  names: ["source", "sources"],
+  path: "/v1/sources",
+  schema: senderView,
+  ofPool: false,
+  nameOf: ({ source, from }) => `${source} ${from}`,
+  columns: [
+    { head: "SOURCE", cell: ({ source }) => source },
+    { head: "FROM", cell: ({ from }) => from },
+    { head: "STATE", cell: ({ state }) => state },
+    { head: "HEARD", cell: ({ lastHeardAt }, now) => (lastHeardAt === null ? "-" : ageOf(lastHeardAt, now)) },
+    { head: "TROUBLE", cell: ({ trouble }) => dash(trouble) },
+  ],
+});
+
 const CORDONS = defineKind({
   plural: "cordons",
   names: ["cordon", "cordons"],
@@ -207,6 +227,22 @@ const NODES = defineKind({
   ],
 });
 
+const CONTROLLERS = defineKind<ControllerView>({
+  plural: "controllers",
+  names: ["controller", "controllers"],
+  path: "/v1/controllers",
+  schema: controllerView,
+  ofPool: false,
+  nameOf: ({ controller }) => controller,
+  columns: [
+    { head: "CONTROLLER", cell: ({ controller }) => controller },
+    { head: "STATE", cell: ({ live, here }) => (live ? (here ? "answers" : "lives") : "gone") },
+    { head: "POOLS", cell: ({ pools }) => String(pools.length) },
+    { head: "API", cell: ({ api }) => dash(api) },
+    { head: "OF", wide: true, cell: ({ pools }) => dash(pools.join(", ")) },
+  ],
+});
+
 const GATEWAYS = defineKind({
   plural: "gateways",
   names: ["gateway", "gateways"],
@@ -229,7 +265,19 @@ const GATEWAYS = defineKind({
   ],
 });
 
-export const KINDS: readonly Kind<unknown>[] = [POOLS, INSTANCES, EVIDENCE, WORKLOADS, STEPS, NOTICES, CORDONS, NODES, GATEWAYS];
+export const KINDS: readonly Kind<unknown>[] = [
+  POOLS,
+  INSTANCES,
+  EVIDENCE,
+  WORKLOADS,
+  STEPS,
+  NOTICES,
+  SOURCES,
+  CORDONS,
+  NODES,
+  GATEWAYS,
+  CONTROLLERS,
+];
 
 /** Throws `kind_unknown`. */
 export function kindOf(name: string): Kind<unknown> {

@@ -8,6 +8,18 @@ export interface ProcessCommands {
   readonly controller: (context: CliContext, options: ControllerCommandOptions) => Promise<ExitCode>;
   readonly gateway: (context: CliContext, options: GatewayCommandOptions) => Promise<ExitCode>;
   readonly cluster: (context: CliContext, options: ClusterCommandOptions) => Promise<ExitCode>;
+  readonly store: (context: CliContext, what: StoreCommand, options: StoreCommandOptions) => Promise<ExitCode>;
+}
+
+export type StoreCommand = "migrate" | "export" | "import";
+
+export interface StoreCommandOptions extends GlobalOptions {
+  /** A file, or the URL of a PostgreSQL database without a password. */
+  readonly store?: string;
+  readonly storePasswordFile?: string;
+  /** Of an export; absent or `-`: standard output, or input. */
+  readonly file?: string;
+  readonly dryRun?: boolean;
 }
 
 /** Durations are in ms; a port 0 lets the system choose. */
@@ -45,6 +57,11 @@ export interface ControllerCommandOptions extends GlobalOptions {
   readonly host: string;
   readonly port: number;
   readonly webhookSecretFile?: string;
+  readonly sqsQueue?: readonly string[];
+  readonly sqsEndpoint?: string;
+  readonly awsRegion?: string;
+  readonly sqsUnclaimed?: "delete" | "leave";
+  readonly lifecycleHooks?: boolean;
   readonly advertise?: string;
   readonly replicasNamespace?: string;
   readonly replica?: string;

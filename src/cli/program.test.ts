@@ -90,7 +90,7 @@ test("what is no kind, no option or no command is a usage error, with what was p
   expect(await runCli(["get", "instnces"])).toEqual({
     code: 2,
     out: "",
-    err: "relevo: There is nothing called instnces (kind_unknown); found: instnces; allowed: pools, instances, evidence, workloads, steps, notices, cordons, nodes, gateways, capacity; did you mean instances?\n",
+    err: "relevo: There is nothing called instnces (kind_unknown); found: instnces; allowed: pools, instances, evidence, workloads, steps, notices, sources, cordons, nodes, gateways, controllers, capacity; did you mean instances?\n",
   });
   expect((await runCli(["get", "pools", "-o", "jsn"])).code).toBe(2);
   expect((await runCli(["aply"])).err).toContain("(Did you mean apply?)");
@@ -263,7 +263,7 @@ test("a command that runs a process gets its options in ms and ports as numbers,
   expect(run.code).toBe(3);
   expect(seen).toMatchObject([
     {
-      controller: "http://127.0.0.1:1",
+      controller: ["http://127.0.0.1:1"],
       keyFile: "k",
       host: "127.0.0.1",
       port: 0,

@@ -48,6 +48,7 @@ function buildProgram(context: CliContext, processes: ProcessCommands, ended: En
     .option("--debug", "adds the stack to errors");
   addProcesses(program, context, processes, ended);
   addPools(program, context, ended);
+  addStore(program, context, processes, ended);
   addOperations(program, context, ended);
   // Global options may stand behind the command, where people write them.
   for (const command of program.commands) {
@@ -105,7 +106,7 @@ function addPools(program: Command, context: CliContext, ended: Ended): void {
 
   program
     .command("get")
-    .description("show pools, instances, evidence, workloads, steps, notices, cordons, nodes, gateways or capacity")
+    .description("show pools, instances, evidence, workloads, steps, notices, sources, cordons, nodes, gateways, controllers or capacity")
     .argument("<kind>", "one of these; in the singular too")
     .argument("[name]", "only this one")
     .option("--pool <pool>", "only of this pool")
@@ -187,22 +188,6 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
       ended(await (await import("./commands/operator.ts")).unfreeze(context, pool, optionsOf(command))),
     );
 
-  const store = program.command("store").description("the store itself: whether it was rewound, and to go on with it");
-  store
-    .command("check")
-    .description("who has seen more of the store than is in it; exit code 4 while a pool is held for it")
-    .action(async (_options, command: Command) =>
-      ended(await (await import("./commands/store.ts")).checkStore(context, optionsOfNested(command))),
-    );
-  store
-    .command("recover")
-    .description("after an old backup was restored: raises the era above all that was seen, and decides again")
-    .requiredOption("--reason <why>", "is noted and shown")
-    .option("--force", "also when nobody is left who has seen more; every writer lease ends")
-    .action(async (_options, command: Command) =>
-      ended(await (await import("./commands/store.ts")).recoverStore(context, optionsOfNested(command))),
-    );
-
   program
     .command("storm")
     .description("make many nodes of the embedded cluster go at once")
@@ -229,6 +214,40 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
     .command("doctor")
     .description("what is wrong with the installation, and what to do")
     .action(async (_options, command: Command) => ended(await (await import("./commands/doctor.ts")).doctor(context, optionsOf(command))));
+}
+
+function addStore(program: Command, context: CliContext, processes: ProcessCommands, ended: Ended): void {
+  const store = program.command("store").description("the store itself: to move and migrate it, whether it was rewound, and to go on with it");
+  store
+    .command("check")
+    .description("who has seen more of the store than is in it; exit code 4 while a pool is held for it")
+    .action(async (_options, command: Command) =>
+      ended(await (await import("./commands/store.ts")).checkStore(context, optionsOfNested(command))),
+    );
+  store
+    .command("recover")
+    .description("after an old backup was restored: raises the era above all that was seen, and decides again")
+    .requiredOption("--reason <why>", "is noted and shown")
+    .option("--force", "also when nobody is left who has seen more; every writer lease ends")
+    .action(async (_options, command: Command) =>
+      ended(await (await import("./commands/store.ts")).recoverStore(context, optionsOfNested(command))),
+    );
+  const onStore = (name: string, description: string) =>
+    store
+      .command(name)
+      .description(description)
+      .option("--store <file or URL>", "a SQLite file, or postgresql://user@host/database (default: RELEVO_STORE, or .relevo/store.db)")
+      .option("--store-password-file <file>", "of PostgreSQL (default: RELEVO_STORE_PASSWORD_FILE, PGPASSWORD, PGPASSFILE)");
+  onStore("migrate", "brings the schema up to this version; old replicas may go on running meanwhile")
+    .option("--dry-run", "only says what it would do")
+    .action(async (_options, command: Command) => ended(await processes.store(context, "migrate", optionsOfNested(command))));
+  onStore("export", "writes everything as lines of JSON with a checksum; a SQLite file must not be in use")
+    .option("--file <file>", "where to (default: standard output); it holds the key of writer leases")
+    .action(async (_options, command: Command) => ended(await processes.store(context, "export", optionsOfNested(command))));
+  onStore("import", "fills an empty store with an export, whatever database either is")
+    .option("--file <file>", "where from (default: standard input)")
+    .option("--dry-run", "does all of it and takes it back")
+    .action(async (_options, command: Command) => ended(await processes.store(context, "import", optionsOfNested(command))));
 }
 
 function addProcesses(program: Command, context: CliContext, processes: ProcessCommands, ended: Ended): void {
@@ -291,6 +310,15 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
       "the ServiceAccount that makes the objects of Pools which name none (default: the controller itself)",
     )
     .option("--priority-classes", "the cluster has the PriorityClasses of deploy/: pods get that of their pool")
+    .option("--sqs-queue <url>", "takes notices from this queue; may be repeated; credentials as the AWS SDK finds them", collect)
+    .option("--sqs-endpoint <url>", "where SQS is, in the place of the queue's host")
+    .option("--aws-region <name>", "of queues and groups (default: of the queue's URL, else as the AWS SDK finds it)")
+    .addOption(
+      new Option("--sqs-unclaimed <what>", "what becomes of messages about machines that no cluster claimed for five minutes")
+        .choices(["delete", "leave"])
+        .default("delete"),
+    )
+    .option("--lifecycle-hooks", "answers lifecycle hooks of terminating machines: waits while instances are on them, goes on when none is")
     .addOption(durationOption("--spot-lead <duration>", "how long a spot warning leads", 120_000))
     .addOption(level())
     .action(async (_options, command: Command) => ended(await processes.controller(context, optionsOf(command))));

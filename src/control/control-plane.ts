@@ -10,15 +10,21 @@ import { NODES } from "../kube/resources.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import type { GatewayReport, RouteCounts } from "../model/membership.ts";
 import { isLeaving, type Phase } from "../model/phase.ts";
+import { machineIdOf } from "../notices/machine.ts";
+import type { Evidence } from "../model/evidence.ts";
+import type { Witness } from "../model/witness.ts";
 import { routeOf } from "../model/pool.ts";
 import type { Workload } from "../model/writer.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
+import type { HeartbeatRegistry } from "../observe/source-heartbeats.ts";
+import { witnessesOf } from "../observe/witnesses.ts";
 import { nodeViews } from "../observe/node-views.ts";
 import type { World } from "../observe/world.ts";
 import type { InstanceSnapshot } from "../plan/snapshot.ts";
 import type {
+  ControllerState,
   ControlPlane,
   CordonState,
   DrainCommand,
@@ -30,6 +36,7 @@ import type {
   PoolState,
   Readiness,
   RecordQuery,
+  Subject,
   WorkloadState,
 } from "../server/control-plane.ts";
 import { type Authority, type Freeze, type PoolRows, standingFreeze, type StandingReason, type Store } from "../store/port.ts";
@@ -39,6 +46,7 @@ import type { Pass } from "./pass.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import type { Journal } from "./journal.ts";
 import type { Leases } from "./leases.ts";
+import type { Member, Members } from "./members.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 import type { Witnesses } from "./rewound.ts";
 import { checkStore, recoverStore, refuseRewound } from "./store-desk.ts";
@@ -57,9 +65,11 @@ export interface ControlPlaneParts {
   readonly witnesses: Witnesses;
   readonly leases: Leases;
   readonly notices: NoticeDesk;
+  readonly heartbeats: HeartbeatRegistry;
   readonly capacity: CapacityMonitor;
   readonly evacuation: EvacuationDesk;
   readonly journal: Journal;
+  readonly members: Members;
   readonly clock: Clock;
   readonly ids: Ids;
 }
@@ -76,6 +86,9 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
       (await fromPools(parts, query, (pool) => store.listInstances(pool, query.limit))).map((record) => instanceState(parts, record)),
     listEvidence: (query) => fromPools(parts, query, (pool) => store.listEvidence(pool, query.limit)),
     listSteps: (query) => fromPools(parts, query, (pool) => store.listSteps(pool, query.limit)),
+    witnessesOf: (evidence) => findWitnesses(parts, evidence),
+    listSenders: () => parts.heartbeats.senders(),
+    receiveHeartbeat: ({ source, from, everyMs, trouble }) => parts.heartbeats.heard(source, from, everyMs, trouble),
     listNotices: (limit) => store.listNotices(limit),
     listWorkloads: async (query) =>
       fromPools(parts, query, async (pool) =>
@@ -85,6 +98,8 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     listCordons: async () => listCordons(parts),
     listNodes: async () => listNodes(parts),
     listGateways: () => listGateways(parts),
+    listControllers: () => listControllers(parts),
+    ...(parts.members.isShared ? { elsewhere: (subject: Subject) => elsewhere(parts, subject) } : {}),
     capacity: async () => ({ view: parts.capacity.view(), evacuation: parts.evacuation.overview(parts.clock.now()) }),
     plan: (pool) => plan(parts, pool),
     explain: (subject) => explain(parts, subject),
@@ -220,7 +235,7 @@ function listNodes({ world, notices, clock }: ControlPlaneParts): readonly NodeS
         zone: seen.spot.zone || null,
         instanceType: seen.spot.instanceType || null,
         capacityType: seen.spot.capacityType || null,
-        machineId: node.spec.providerID.split("/").at(-1) || null,
+        machineId: machineIdOf(node.spec.providerID) ?? null,
         ready: seen.ready,
         unschedulable: seen.unschedulable,
         cordonedByUs: seen.cordonedBy !== null,
@@ -230,6 +245,25 @@ function listNodes({ world, notices, clock }: ControlPlaneParts): readonly NodeS
         instances: [...new Set(instances)].toSorted(),
       },
     ];
+  });
+}
+
+/** Notices that are looked through for witnesses: the newest. */
+const WITNESSING_NOTICES = 2_000;
+
+async function findWitnesses(
+  { store, world, notices, clock }: ControlPlaneParts,
+  evidence: readonly Evidence[],
+): Promise<ReadonlyMap<string, readonly Witness[]>> {
+  if (evidence.length === 0) return new Map();
+  const view = nodeViews({ world, noticed: notices.findings(), now: clock.now() });
+  return witnessesOf(evidence, {
+    notices: await store.listNotices(WITNESSING_NOTICES),
+    machineOf: (uid) => notices.machineOf(uid),
+    findingsOf: (uid) => {
+      const [node] = world.nodes.byIndex("uid", uid);
+      return (node && view(node.metadata.name)?.findings) ?? [];
+    },
   });
 }
 
@@ -253,6 +287,39 @@ async function listGateways(parts: ControlPlaneParts): Promise<readonly GatewayR
       counts,
     })),
   }));
+}
+
+async function listControllers({ members, pools, store }: ControlPlaneParts): Promise<readonly ControllerState[]> {
+  const owned = new Map<string, string[]>();
+  for (const { key } of pools.list()) {
+    const owner = (await store.readPool(key))?.owner;
+    if (owner) owned.set(owner, [...(owned.get(owner) ?? []), key]);
+  }
+  const live = new Map(members.live().map(({ id, api }) => [id, api]));
+  return [...new Set([...live.keys(), ...owned.keys()])].toSorted().map((id) => ({
+    id,
+    api: live.get(id) ?? null,
+    isSelf: id === members.self,
+    isLive: live.has(id),
+    pools: (owned.get(id) ?? []).toSorted(),
+  }));
+}
+
+/** Of what no pool has, and of what is unknown, everybody says the same. */
+async function elsewhere(parts: ControlPlaneParts, { pool, instance, poolOrInstance, any }: Subject): Promise<Member | undefined> {
+  const { controller, pools } = parts;
+  const named = pool ?? (poolOrInstance !== undefined && entryOf(parts, poolOrInstance) ? poolOrInstance : undefined);
+  if (named !== undefined) return controller.otherOwnerOf(named);
+  const id = instance ?? poolOrInstance;
+  const record = id === undefined ? undefined : await findInstance(parts, id);
+  if (record !== undefined) return controller.otherOwnerOf(record.pool);
+  const [first] = any
+    ? pools
+        .list()
+        .map(({ key }) => key)
+        .toSorted()
+    : [];
+  return first === undefined ? undefined : controller.otherOwnerOf(first);
 }
 
 async function plan(parts: ControlPlaneParts, pool: string): Promise<PlanResult> {
@@ -415,7 +482,7 @@ async function readiness(parts: ControlPlaneParts, controller: Controller): Prom
     () => undefined,
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   );
-  const waiting = parts.pools.list().filter(({ key }) => !controller.lastPass(key)).length;
+  const waiting = parts.pools.list().filter(({ key }) => controller.isMine(key) && !controller.lastPass(key)).length;
   // A store that can be read may still take nothing.
   const troubles = parts.pools.list().flatMap(({ key }) => controller.troubleOf(key) ?? []);
   const pools = waiting > 0 ? `${waiting} wait for their first pass` : "each was looked at";

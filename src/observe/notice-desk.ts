@@ -55,6 +55,7 @@ export class NoticeDesk {
   readonly #options: NoticeDeskOptions;
   readonly #open = new OpenNotices();
   readonly #departed = new Set<string>();
+  readonly #machineOfDeparted = new Map<string, string>();
   /** Whose end is being written. */
   readonly #ending = new Set<string>();
   #findings: ReadonlyMap<string, readonly NodeFinding[]> = new Map();
@@ -68,7 +69,7 @@ export class NoticeDesk {
     this.#options = options;
     options.world.nodes.onChange(({ before, after, gone }) => {
       const machines = [before, after].flatMap((node) => (node && machineIdOf(node.spec.providerID)) ?? []);
-      if (before !== undefined && gone) this.#rememberDeparted(machineIdOf(before.spec.providerID));
+      if (before !== undefined && gone) this.#rememberDeparted(machineIdOf(before.spec.providerID), before.metadata.uid);
       const uids = [before, after].flatMap((node) => node?.metadata.uid ?? []);
       if (this.#open.size > 0) this.#look(this.#open.ofMachines(machines), machines, uids);
     });
@@ -102,6 +103,12 @@ export class NoticeDesk {
     return (
       this.#departed.has(machineId) || nodes.byIndex("machine", machineId).length > 0 || nodeClaims.byIndex("machine", machineId).length > 0
     );
+  }
+
+  /** Of a node that is here or lately was. */
+  machineOf(nodeUid: string): string | undefined {
+    const [node] = this.#options.world.nodes.byIndex("uid", nodeUid);
+    return node ? machineIdOf(node.spec.providerID) : this.#machineOfDeparted.get(nodeUid);
   }
 
   /** Durable when it settles. Throws NoticeError when the message cannot be understood, and the store's error when it cannot be kept. */
@@ -163,10 +170,12 @@ export class NoticeDesk {
     this.#open.put(notice.body.includes(TERMINATING) ? notice : { ...notice, body: "" });
   }
 
-  #rememberDeparted(machine: string | undefined): void {
+  #rememberDeparted(machine: string | undefined, nodeUid: string): void {
     if (machine === undefined) return;
     this.#departed.add(machine);
-    if (this.#departed.size > MAX_DEPARTED) for (const oldest of this.#departed) if (this.#departed.delete(oldest)) break;
+    this.#machineOfDeparted.set(nodeUid, machine);
+    for (const kept of [this.#departed, this.#machineOfDeparted])
+      if (kept.size > MAX_DEPARTED) for (const oldest of kept.keys()) if (kept.delete(oldest)) break;
   }
 
   async #readOpen(): Promise<readonly NoticeRecord[]> {

@@ -56,7 +56,7 @@ export function createWorld(options: WorldOptions): World {
     ...options,
     type: NODES,
     parse: parseNode,
-    indexes: { machine: (node) => machineOf(node.spec.providerID) },
+    indexes: { machine: (node) => machineOf(node.spec.providerID), uid: (node) => [node.metadata.uid] },
   });
   // A cluster without Karpenter has no such kind.
   const nodeClaims = createInformer({
@@ -83,12 +83,15 @@ export function createWorld(options: WorldOptions): World {
     statefulSets,
     start: () => [...all, nodePools].forEach((informer) => informer.start()),
     stop: () => [...all, nodePools].forEach((informer) => informer.stop()),
-    whenSynced: async () => void (await Promise.all(all.map((informer) => informer.whenSynced()))),
+    // Who may not read the provisioner's objects judges no node by them, and the rest goes on.
+    whenSynced: async () =>
+      void (await Promise.all([nodeClaims.whenAnswered(), ...all.filter((each) => each !== nodeClaims).map((each) => each.whenSynced())])),
     trouble: () => {
       for (const informer of all) {
-        if (!informer.synced()) return "not_listed_yet";
         const { failing } = informer.state();
-        if (failing !== undefined) return failing;
+        const { plural } = informer.type;
+        if (failing !== undefined) return `${plural}: ${failing}`;
+        if (!informer.synced()) return `${plural}: not_listed_yet`;
       }
       return undefined;
     },

@@ -234,6 +234,7 @@ test("evidence is typed and sanitised, absent and populated alike, and its first
         nodeClaim: { name: "claim-a", uid: "claim-a-uid" },
         pod: null,
         notice: null,
+        witnesses: [],
         authorityEpoch: "0.0",
       },
     ],
@@ -439,6 +440,43 @@ test("a notice with a wrong signature, another body or none is refused, logged a
   expect(logged().filter(({ event }) => event === "notice_refused")).toHaveLength(3);
 });
 
+test("an agent's heartbeat is taken with the signature of a notice; who sends and how long it was silent is listed and counted", async () => {
+  const { app, fake } = await aServer(undefined, { webhookSecret: "s3cret" });
+  const beat = async (body: string, secret = "s3cret", source = "eventbridge") =>
+    app.inject({
+      method: "POST",
+      url: `/v1/sources/${source}/heartbeat`,
+      payload: body,
+      headers: { "content-type": "application/json", "x-relevo-signature": signBody(body, secret) },
+    });
+  const answers = [
+    await beat('{"from": "node-a", "everyMs": 30000}'),
+    await beat('{"from": "node-a", "everyMs": 30000}', "wrong"),
+    await beat('{"from": "node-a", "everyMs": 3}'),
+    await beat("{"),
+    await beat('{"from": "node-a", "everyMs": 30000}', "s3cret", "smoke"),
+  ];
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([204, 401, 400, 400, 404]);
+  expect(fake.calls).toEqual([
+    { call: "receiveHeartbeat", with: { source: "eventbridge", from: "node-a", everyMs: 30_000, trouble: null } },
+  ]);
+
+  fake.state.senders = [
+    { source: "sqs", from: "queue", lastHeardAt: null, everyMs: 20_000, isSilent: true, trouble: "AccessDenied" },
+    { source: "gcp", from: "node-a", lastHeardAt: Date.UTC(2030, 0, 1), everyMs: 10_000, isSilent: false, trouble: null },
+  ];
+  expect((await app.inject({ url: "/v1/sources", headers: AUTHORIZED })).json()).toEqual({
+    items: [
+      { source: "sqs", from: "queue", state: "never heard", lastHeardAt: null, everyMs: 20_000, trouble: "AccessDenied" },
+      { source: "gcp", from: "node-a", state: "heard", lastHeardAt: "2030-01-01T00:00:00.000Z", everyMs: 10_000, trouble: null },
+    ],
+  });
+  const { body: text } = await app.inject({ url: "/metrics" });
+  expect(text).toContain('relevo_notice_senders{source="sqs",state="silent"} 1');
+  expect(text).toContain('relevo_notice_senders{source="gcp",state="heard"} 1');
+  expect(text).toMatch(/relevo_notice_source_seconds_since_heard\{source="gcp"\} -?[\d.e+]+/);
+});
+
 test("a notice that cannot be understood is a 400 with its field; one too large a 413; an unknown source a 404", async () => {
   const { app, metrics } = await aServer();
 
@@ -497,6 +535,7 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/readyz",
     "/v1/apply",
     "/v1/capacity",
+    "/v1/controllers",
     "/v1/cordons",
     "/v1/evidence",
     "/v1/explain",
@@ -512,6 +551,8 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/v1/pools",
     "/v1/pools/{namespace}/{name}",
     "/v1/pools/{namespace}/{name}/plan",
+    "/v1/sources",
+    "/v1/sources/{source}/heartbeat",
     "/v1/steps",
     "/v1/store",
     "/v1/store/recover",

@@ -17,6 +17,7 @@ import type { Workload } from "../model/writer.ts";
 import type { Plan } from "../plan/decision.ts";
 import type { CapacityView, EvacuationOverview } from "../plan/evacuation/capacity-view.ts";
 import type { LeaseState, Rewound } from "../plan/snapshot.ts";
+import type { Witness } from "../model/witness.ts";
 import type { Freeze, LeaseRenewal, LossCounts, NoticeRecord, StandingReason, StoreEra } from "../store/port.ts";
 
 export interface ControlPlane {
@@ -25,14 +26,22 @@ export interface ControlPlane {
   /** Deleted ones too; newest first. */
   listInstances(query: RecordQuery): Promise<readonly InstanceState[]>;
   listEvidence(query: RecordQuery): Promise<readonly Evidence[]>;
+  /** Who else spoke of these losses, by the evidence's id; absent: nobody. */
+  witnessesOf(evidence: readonly Evidence[]): Promise<ReadonlyMap<string, readonly Witness[]>>;
   listSteps(query: RecordQuery): Promise<readonly StepRecord[]>;
   /** Who writes for each place of a pool with a writer lease, and who may land results. */
   listWorkloads(query: RecordQuery): Promise<readonly WorkloadState[]>;
   listNotices(limit: number): Promise<readonly NoticeRecord[]>;
+  /** Who sends notices to this replica and should be heard again and again: queues, agents. */
+  listSenders(): readonly SenderState[];
   /** Nodes that Relevo cordoned and nobody uncordoned since. */
   listCordons(): Promise<readonly CordonState[]>;
   listNodes(): Promise<readonly NodeState[]>;
   listGateways(): Promise<readonly GatewayReplicaState[]>;
+  /** The replicas of the controller, and which pools each has. */
+  listControllers(): Promise<readonly ControllerState[]>;
+  /** Which other replica of the controller is to be asked; undefined: none. Absent where there is one. */
+  readonly elsewhere?: (subject: Subject) => Promise<{ readonly id: string; readonly api: string | null } | undefined>;
   /** Capacity health, and what could take over. */
   capacity(): Promise<CapacityState>;
 
@@ -53,6 +62,9 @@ export interface ControlPlane {
 
   /** Throws `notice_source_unknown`, `notice_malformed` (with its field), `store_unavailable`; whatever it throws, nothing was changed. */
   receiveNotice(notice: IncomingNotice): Promise<NoticeReceipt>;
+
+  /** An agent lives; throws `notice_source_unknown`. */
+  receiveHeartbeat(heartbeat: SourceHeartbeat): void;
 
   /** Calls `listener` at each transition from now on, never before it returned. The listener must not throw and must not wait. */
   subscribe(listener: (entry: JournalEntry) => void): () => void;
@@ -174,6 +186,26 @@ export interface GatewayReplicaState {
   readonly routes: readonly { readonly route: string; readonly applied: Epoch; readonly current: Epoch; readonly counts: RouteCounts }[];
 }
 
+export interface ControllerState {
+  readonly id: string;
+  /** How other replicas and gateways reach it; null when it says nothing. */
+  readonly api: string | null;
+  /** It is the one that answers. */
+  readonly isSelf: boolean;
+  /** False: it is gone and still has pools, which are about to be taken. */
+  readonly isLive: boolean;
+  /** As the store says. */
+  readonly pools: readonly string[];
+}
+
+/** Whom a request concerns; `any`: a pool of whom does not matter, but all replicas mean the same one. */
+export interface Subject {
+  readonly pool?: string;
+  readonly instance?: string;
+  readonly poolOrInstance?: string;
+  readonly any?: boolean;
+}
+
 export interface CapacityState {
   readonly view: CapacityView;
   readonly evacuation: EvacuationOverview;
@@ -206,6 +238,27 @@ export interface DrainCommand {
   readonly instance: string;
   readonly by: string;
   readonly why: string;
+}
+
+/** As `relevo get sources` shows it. */
+export interface SenderState {
+  readonly source: string;
+  /** A queue's URL, a node's name. */
+  readonly from: string;
+  readonly lastHeardAt: Instant | null;
+  /** How often it said that it reports. */
+  readonly everyMs: number;
+  /** Not heard for three times as long. */
+  readonly isSilent: boolean;
+  /** What it said of itself; null: all is well. */
+  readonly trouble: string | null;
+}
+
+export interface SourceHeartbeat {
+  readonly source: string;
+  readonly from: string;
+  readonly everyMs: number;
+  readonly trouble: string | null;
 }
 
 export interface IncomingNotice {

@@ -59,6 +59,15 @@ export function createMetrics(registry: Registry = new Registry()) {
   const evacuations = counter("relevo_evacuations_total", "Replacements that the schedule began.", ["pool", "in_time"]);
   const breaches = counter("relevo_latency_breaches_total", "Replacements farther away than the pool's latency limit.", ["pool"]);
   const notices = counter("relevo_notices_total", "Notices received.", ["source", "outcome"]);
+  const senders = gauge("relevo_notice_senders", "Queues and agents that send notices to this replica, by what is heard of them.", [
+    "source",
+    "state",
+  ]);
+  const sinceHeard = gauge(
+    "relevo_notice_source_seconds_since_heard",
+    "Since any sender of a source was heard by this replica: take the least over all replicas.",
+    ["source"],
+  );
   const apiRequests = counter("relevo_api_requests_total", "Requests of this API.", ["method", "route", "status"]);
   const passSeconds = new Histogram({
     name: "relevo_pass_duration_seconds",
@@ -137,6 +146,22 @@ export function createMetrics(registry: Registry = new Registry()) {
     countReplacement: (pool: string): void => replacements.inc({ pool }),
     countCandidateFailure: (pool: string, failure: string): void => candidateFailures.inc({ pool, failure }),
     countNotice: (source: string, outcome: string): void => notices.inc({ source, outcome }),
+    /** All senders of all sources; what is not named is gone. */
+    setSenders(
+      all: readonly { readonly source: string; readonly isSilent: boolean; readonly lastHeardAt: Instant | null }[],
+      now: Instant,
+    ): void {
+      senders.reset();
+      sinceHeard.reset();
+      for (const source of new Set(all.map((sender) => sender.source))) {
+        const ofSource = all.filter((sender) => sender.source === source);
+        const silent = ofSource.filter(({ isSilent }) => isSilent).length;
+        senders.set({ source, state: "silent" }, silent);
+        senders.set({ source, state: "heard" }, ofSource.length - silent);
+        const heard = ofSource.flatMap(({ lastHeardAt }) => lastHeardAt ?? []);
+        if (heard.length > 0) sinceHeard.set({ source }, (now - Math.max(...heard)) / 1000);
+      }
+    },
     countApiRequest: (method: string, route: string, status: number): void => apiRequests.inc({ method, route, status: String(status) }),
   };
 }

@@ -7,17 +7,20 @@ import { type Reason, sentenceOf } from "../model/reasons.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { Effect, Move } from "../plan/decision.ts";
 import { HOT } from "../plan/evacuation/heat.ts";
+import type { Witness } from "../model/witness.ts";
 import type { NoticeRecord } from "../store/port.ts";
 import type {
   CapacityState,
   CordonState,
   Explanation,
+  ControllerState,
   GatewayReplicaState,
   InstanceState,
   JournalEntry,
   NodeState,
   PlanResult,
   PoolState,
+  SenderState,
   StoreState,
   WorkloadState,
 } from "./control-plane.ts";
@@ -27,11 +30,13 @@ import type {
   ErrorView,
   EvidenceView,
   ExplanationView,
+  ControllerView,
   GatewayView,
   InstanceView,
   JournalView,
   NodeView,
   NoticeView,
+  SenderView,
   PlanView,
   PoolView,
   StandingReasonView,
@@ -104,7 +109,7 @@ export function renderInstance({ record, obligations, health }: InstanceState): 
   };
 }
 
-export function renderEvidence(evidence: Evidence): EvidenceView {
+export function renderEvidence(evidence: Evidence, witnesses: readonly Witness[] = []): EvidenceView {
   const named = (name: string | null, uid: string | null) => (name === null ? null : { name, uid });
   return {
     id: evidence.id,
@@ -119,6 +124,7 @@ export function renderEvidence(evidence: Evidence): EvidenceView {
     nodeClaim: named(evidence.nodeClaimName, evidence.nodeClaimUid),
     pod: named(evidence.podName, evidence.podUid),
     notice: evidence.noticeId,
+    witnesses: witnesses.map(({ at, deadline, ...said }) => ({ ...said, at: maybe(at), deadline: maybe(deadline) })),
     authorityEpoch: evidence.authorityEpoch,
   };
 }
@@ -152,6 +158,11 @@ export function renderNotice(notice: NoticeRecord): NoticeView {
   };
 }
 
+export function renderSender({ source, from, lastHeardAt, everyMs, isSilent, trouble }: SenderState): SenderView {
+  const state = lastHeardAt === null ? "never heard" : isSilent ? "silent" : "heard";
+  return { source, from, state, lastHeardAt: maybe(lastHeardAt), everyMs, trouble };
+}
+
 export function renderCordon(cordon: CordonState): CordonView {
   return { ...cordon, at: maybe(cordon.at) };
 }
@@ -183,6 +194,10 @@ export function renderGateway(gateway: GatewayReplicaState): GatewayView {
     lastReportAt: maybe(gateway.lastReportAt),
     routes: gateway.routes.map((route) => ({ ...route, counts: { ...route.counts } })),
   };
+}
+
+export function renderController({ id, api, isSelf, isLive, pools }: ControllerState): ControllerView {
+  return { controller: id, api, here: isSelf, live: isLive, pools: [...pools] };
 }
 
 export function renderCapacity({ view, evacuation }: CapacityState): CapacityViewJson {
@@ -282,7 +297,7 @@ function about(decision: Effect | Move): { subject: string; detail: string | nul
   }
 }
 
-export function renderExplanation(explanation: Explanation): ExplanationView {
+export function renderExplanation(explanation: Explanation, witnesses: ReadonlyMap<string, readonly Witness[]>): ExplanationView {
   return {
     kind: explanation.kind,
     subject: explanation.subject,
@@ -290,7 +305,7 @@ export function renderExplanation(explanation: Explanation): ExplanationView {
     at: formatInstant(explanation.at),
     reasons: explanation.reasons.map(renderStanding),
     instance: explanation.instance && renderInstance(explanation.instance),
-    evidence: explanation.evidence.map(renderEvidence),
+    evidence: explanation.evidence.map((evidence) => renderEvidence(evidence, witnesses.get(evidence.id))),
     steps: explanation.steps.map(renderStep),
   };
 }

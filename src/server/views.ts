@@ -83,6 +83,10 @@ export const evidenceView = z.object({
   nodeClaim: z.object({ name: z.string(), uid: z.string().nullable() }).nullable(),
   pod: z.object({ name: z.string(), uid: z.string().nullable() }).nullable(),
   notice: z.string().nullable(),
+  /** The first word is the fact itself. */
+  witnesses: z
+    .array(z.object({ source: z.string(), reason: z.string(), notice: z.string().nullable(), at: maybeTime, deadline: maybeTime }))
+    .meta({ description: "who else spoke of the same loss" }),
   authorityEpoch: z.string(),
 });
 export type EvidenceView = z.infer<typeof evidenceView>;
@@ -152,6 +156,16 @@ export const noticeView = z.object({
 });
 export type NoticeView = z.infer<typeof noticeView>;
 
+export const senderView = z.object({
+  source: z.string(),
+  from: z.string(),
+  state: z.enum(["heard", "silent", "never heard"]),
+  lastHeardAt: maybeTime,
+  everyMs: z.int(),
+  trouble: z.string().nullable(),
+});
+export type SenderView = z.infer<typeof senderView>;
+
 export const cordonView = z.object({
   node: z.string(),
   nodeUid: z.string(),
@@ -187,6 +201,15 @@ export const gatewayView = z.object({
   routes: z.array(z.object({ route: z.string(), applied: z.string(), current: z.string(), counts: routeCountsSchema })),
 });
 export type GatewayView = z.infer<typeof gatewayView>;
+
+export const controllerView = z.object({
+  controller: z.string(),
+  api: z.string().nullable().meta({ description: "how other replicas and gateways reach it" }),
+  here: z.boolean().meta({ description: "it is the one that answers" }),
+  live: z.boolean().meta({ description: "false: it is gone, and its pools are about to be taken" }),
+  pools: z.array(z.string()),
+});
+export type ControllerView = z.infer<typeof controllerView>;
 
 export const capacityView = z.object({
   at: time,

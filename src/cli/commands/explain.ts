@@ -24,6 +24,12 @@ export async function plan(context: CliContext, pool: string, options: GlobalOpt
 
 const poolNameView = planView.pick({ pool: true });
 
+const WITNESSES = {
+  head: "ALSO SAID BY",
+  cell: ({ witnesses }: ExplanationView["evidence"][number]): string =>
+    dash([...new Set(witnesses.map(({ source }) => source))].join(", ")),
+};
+
 function textOf(context: CliContext, { kind, subject, pool, reasons, instance, evidence, steps }: ExplanationView): string {
   const { bold, dim } = palette(context);
   const now = context.clock.now();
@@ -56,6 +62,7 @@ function textOf(context: CliContext, { kind, subject, pool, reasons, instance, e
           { head: "REASON", cell: (item) => item.reason },
           { head: "NODE", cell: (item) => dash(item.node?.name) },
           { head: "DEADLINE", cell: (item) => distanceOf(item.deadline, now) },
+          ...(evidence.some(({ witnesses }) => witnesses.length > 0) ? [WITNESSES] : []),
         ],
         { now },
       ),

@@ -23,6 +23,11 @@ export async function controller(context: CliContext, options: ControllerCommand
     replicasNamespace,
     replica,
     replicaUrl,
+    sqsQueue = [],
+    awsRegion,
+    sqsEndpoint,
+    sqsUnclaimed = "delete",
+    lifecycleHooks = false,
     ...rest
   } = options;
   if ((absorbPerSecond === undefined) !== (absorbAtOnce === undefined))
@@ -39,6 +44,13 @@ export async function controller(context: CliContext, options: ControllerCommand
     token: context.env.RELEVO_TOKEN ?? null,
     webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : secretOf(context, webhookSecretFile),
     spotLeadMs: spotLead,
+    queues: {
+      urls: sqsQueue,
+      region: awsRegion,
+      endpoint: sqsEndpoint,
+      unclaimed: sqsUnclaimed,
+      answersLifecycleHooks: lifecycleHooks,
+    },
     replicas: replicasOf(context, options),
     kubeLimits: { qps: kubeQps, burst: kubeBurst },
     absorption:

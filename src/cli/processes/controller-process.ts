@@ -14,6 +14,7 @@ import { RENEW_PATH } from "../../server/routes/leases.ts";
 import { VERSION } from "../version.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
 import { composeController } from "./controller.ts";
+import { type NoticeQueueOptions, startNoticeQueues } from "./notice-queues.ts";
 import { type ControllerStoreOptions, openControllerStore } from "./controller-store.ts";
 
 export interface ControllerProcessOptions extends ControllerStoreOptions {
@@ -37,6 +38,8 @@ export interface ControllerProcessOptions extends ControllerStoreOptions {
   readonly instancesAccount?: string | undefined;
   /** The cluster has the PriorityClasses of `deploy/`. */
   readonly priorityClasses?: boolean | undefined;
+  /** From which notices are taken, beside the webhooks. */
+  readonly queues?: NoticeQueueOptions | undefined;
   readonly logLevel: string;
 }
 
@@ -93,11 +96,15 @@ export async function runController(options: ControllerProcessOptions): Promise<
   tellReady({ controller: url });
   // It starts once it has seen the whole cluster, which may be away for as long as it likes.
   await Promise.race([composed.controller.start(), asked]);
+  // Whose machine is whose is known now.
+  const queues =
+    options.queues && (await startNoticeQueues(options.queues, { door: composed.notices, clock: systemClock, random: systemRandom, log }));
 
   await asked;
   log.info({}, "ending in good order");
   // First of all: what others wait for.
   await composed.handOver();
+  await queues?.stop();
   await server.close();
   await composed.close();
   await kube.close();

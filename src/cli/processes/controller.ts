@@ -201,6 +201,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       capacity,
       evacuation,
       journal,
+      members,
       clock,
       ids,
     }),

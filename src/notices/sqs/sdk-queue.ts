@@ -82,7 +82,8 @@ function entriesOf(messages: readonly QueueMessage[]): { Id: string; ReceiptHand
   return messages.map(({ receipt }, index) => ({ Id: String(index), ReceiptHandle: receipt }));
 }
 
-function regionOf(url: string): string | undefined {
+/** Undefined where the URL does not say. */
+export function regionOf(url: string): string | undefined {
   return /^https:\/\/sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\//.exec(url)?.[1];
 }
 

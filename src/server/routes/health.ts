@@ -1,6 +1,6 @@
 /** Is it alive, is it ready, what does it count, what does it speak. Open to all: nothing here is secret, and probes have no token. */
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
-import { formatInstant } from "../../kernel/clock.ts";
+import { formatInstant, type Instant } from "../../kernel/clock.ts";
 import type { RouteContext } from "../app.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import type { Metrics } from "../metrics.ts";
@@ -9,7 +9,8 @@ import { healthView, readinessView } from "../views.ts";
 const PUBLIC = { config: { access: "public" } } as const;
 
 /** What is a state and no event is read when it is asked for. What cannot be read now keeps its last value: a scrape never fails for it. */
-async function refresh(controlPlane: ControlPlane, metrics: Metrics): Promise<void> {
+async function refresh(controlPlane: ControlPlane, metrics: Metrics, now: Instant): Promise<void> {
+  metrics.setSenders(controlPlane.listSenders(), now);
   const [cordons, gateways, readiness] = await Promise.allSettled([
     controlPlane.listCordons(),
     controlPlane.listGateways(),
@@ -41,7 +42,7 @@ export const healthRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
   );
 
   app.get("/metrics", { ...PUBLIC, schema: { summary: "Prometheus metrics" } }, async (_request, reply) => {
-    await refresh(controlPlane, metrics);
+    await refresh(controlPlane, metrics, clock.now());
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
   });
 

@@ -44,12 +44,7 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     async ({ params, body, headers }, reply) => {
       const raw = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
       assertMayNotify(webhook, { authorization: headers.authorization, signature: first(headers[SIGNATURE_HEADER]) }, raw);
-      const source = findSource(params.source)?.name;
-      if (source === undefined)
-        throw new RelevoError("notice_source_unknown", "No such source of notices.", {
-          found: params.source,
-          allowed: NOTICE_SOURCES.map(({ name }) => name).join(", "),
-        });
+      const source = getSource(params.source);
       const passedOn = Object.fromEntries(
         NOTICE_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, first(headers[name]) ?? ""]])),
       );
@@ -60,7 +55,59 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
         .send({ accepted: [...receipt.accepted], duplicates: [...receipt.duplicates], ignored: [...receipt.ignored] });
     },
   );
+
+  app.post(
+    "/v1/sources/:source/heartbeat",
+    {
+      bodyLimit: MAX_NOTICE_BYTES,
+      config: { access: "signed" },
+      schema: {
+        summary: "An agent says that it lives",
+        params: z.object({ source: z.string().max(40) }),
+        response: { 204: z.null() },
+      },
+    },
+    async ({ params, body, headers }, reply) => {
+      const raw = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+      assertMayNotify(webhook, { authorization: headers.authorization, signature: first(headers[SIGNATURE_HEADER]) }, raw);
+      controlPlane.receiveHeartbeat({ source: getSource(params.source), ...parseHeartbeat(raw) });
+      return await reply.code(204).send(null);
+    },
+  );
 };
+
+const heartbeat = z.strictObject({
+  /** The node that the sender is on. */
+  from: z.string().min(1).max(253),
+  everyMs: z.int().min(1_000).max(3_600_000),
+  trouble: z.string().max(200).nullable().default(null),
+});
+
+/** Throws `notice_source_unknown`. */
+function getSource(name: string): string {
+  const source = findSource(name)?.name;
+  if (source !== undefined) return source;
+  throw new RelevoError("notice_source_unknown", "No such source of notices.", {
+    found: name,
+    allowed: NOTICE_SOURCES.map((each) => each.name).join(", "),
+  });
+}
+
+function parseHeartbeat(raw: Uint8Array): z.output<typeof heartbeat> {
+  let value: unknown;
+  try {
+    value = JSON.parse(decode(raw));
+  } catch (cause) {
+    throw new RelevoError("notice_malformed", "The heartbeat is not JSON.", { field: "body", cause });
+  }
+  const result = heartbeat.safeParse(value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  throw new RelevoError("notice_malformed", `The heartbeat is wrong: ${issue?.message ?? "no valid form"}.`, {
+    field: issue?.path.join(".") || "body",
+    allowed: '{"from": "<node>", "everyMs": 30000, "trouble": null}',
+  });
+}
 
 function first(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;

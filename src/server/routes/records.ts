@@ -6,6 +6,7 @@ import { poolKey } from "../../model/pool.ts";
 import type { RouteContext } from "../app.ts";
 import {
   renderCapacity,
+  renderController,
   renderCordon,
   renderEvidence,
   renderExplanation,
@@ -15,11 +16,13 @@ import {
   renderNotice,
   renderPlan,
   renderPool,
+  renderSender,
   renderStep,
   renderWorkload,
 } from "../render.ts";
 import {
   capacityView,
+  controllerView,
   cordonView,
   evidenceView,
   explanationView,
@@ -29,6 +32,7 @@ import {
   noticeView,
   planView,
   poolView,
+  senderView,
   stepView,
   workloadView,
 } from "../views.ts";
@@ -74,7 +78,10 @@ export const recordRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
         response: { 200: explanationView },
       },
     },
-    async ({ query }) => renderExplanation(await controlPlane.explain(query.subject)),
+    async ({ query }) => {
+      const explanation = await controlPlane.explain(query.subject);
+      return renderExplanation(explanation, await controlPlane.witnessesOf(explanation.evidence));
+    },
   );
 
   app.get(
@@ -88,7 +95,9 @@ export const recordRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     "/v1/evidence",
     { schema: { ...list(evidenceView, "Facts against instances, newest first"), querystring: recordQuery } },
     async ({ query, ip }) => {
-      const items = (await controlPlane.listEvidence(query)).map(renderEvidence);
+      const evidence = await controlPlane.listEvidence(query);
+      const witnesses = await controlPlane.witnessesOf(evidence);
+      const items = evidence.map((fact) => renderEvidence(fact, witnesses.get(fact.id)));
       if (!isEvidenceRead)
         log.info(
           { event: "evidence_first_read", pool: query.pool ?? null, count: items.length, from: ip },
@@ -115,11 +124,17 @@ export const recordRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     async ({ query }) => ({ items: (await controlPlane.listNotices(query.limit)).map(renderNotice) }),
   );
 
+  app.get("/v1/sources", { schema: list(senderView, "Who sends notices to this replica, and when it was last heard") }, async () => ({
+    items: controlPlane.listSenders().map(renderSender),
+  }));
   app.get("/v1/cordons", { schema: list(cordonView, "Nodes that Relevo cordoned") }, async () => ({
     items: (await controlPlane.listCordons()).map(renderCordon),
   }));
   app.get("/v1/nodes", { schema: list(nodeView, "Nodes as Relevo sees them") }, async () => ({
     items: (await controlPlane.listNodes()).map(renderNode),
+  }));
+  app.get("/v1/controllers", { schema: list(controllerView, "The replicas of the controller, and which pools each has") }, async () => ({
+    items: (await controlPlane.listControllers()).map(renderController),
   }));
   app.get("/v1/gateways", { schema: list(gatewayView, "Registered gateway replicas") }, async () => ({
     items: (await controlPlane.listGateways()).map(renderGateway),

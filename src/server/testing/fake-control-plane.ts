@@ -8,14 +8,18 @@ import type { ControllerLine, GatewayReport } from "../../model/membership.ts";
 import { type PoolDocument, poolSchema } from "../../model/pool.ts";
 import { reason } from "../../model/reasons.ts";
 import type { StepRecord } from "../../model/step.ts";
+import type { Witness } from "../../model/witness.ts";
 import type { NoticeRecord } from "../../store/port.ts";
 import type {
   ControlPlane,
   CapacityState,
   CordonState,
   Explanation,
+  ControllerState,
   GatewayReplicaState,
   IncomingNotice,
+  SenderState,
+  SourceHeartbeat,
   InstanceState,
   JournalEntry,
   NodeState,
@@ -33,6 +37,7 @@ export interface FakeState {
   evidence: Evidence[];
   steps: StepRecord[];
   notices: NoticeRecord[];
+  senders: SenderState[];
   cordons: CordonState[];
   nodes: NodeState[];
   gateways: GatewayReplicaState[];
@@ -59,6 +64,7 @@ export class FakeControlPlane implements ControlPlane {
       evidence: [],
       steps: [],
       notices: [],
+      senders: [],
       cordons: [],
       nodes: [],
       gateways: [],
@@ -81,9 +87,15 @@ export class FakeControlPlane implements ControlPlane {
   listSteps = async ({ limit }: { limit: number }) => this.state.steps.slice(0, limit);
   listWorkloads = async ({ pool, limit }: { pool?: string | undefined; limit: number }) =>
     this.state.workloads.filter(({ workload }) => pool === undefined || workload.pool === pool).slice(0, limit);
+  witnessesOf = async () => new Map<string, readonly Witness[]>();
+  listSenders = () => this.state.senders;
+  receiveHeartbeat = (heartbeat: SourceHeartbeat): void => this.#record("receiveHeartbeat", heartbeat);
   listNotices = async (limit: number) => this.state.notices.slice(0, limit);
   listCordons = async () => this.state.cordons;
   listNodes = async () => this.state.nodes;
+  listControllers = async (): Promise<readonly ControllerState[]> => [
+    { id: "controller-1", api: null, isSelf: true, isLive: true, pools: this.state.pools.map(({ pool }) => pool) },
+  ];
   listGateways = async () => this.state.gateways;
   readiness = async () => this.state.readiness;
   checkStore = async () => this.state.store;
