@@ -19,6 +19,7 @@ import { problemsOf } from "../model/problems.ts";
 import { assertMayBind, bearerOf, isSameSecret, type WebhookAccess } from "./access.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { httpStatusOf, toRelevoError } from "./error-codes.ts";
+import { forwarding } from "./forward.ts";
 import type { Logger } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { renderError } from "./render.ts";
@@ -104,6 +105,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     });
   });
   app.addHook("onRequest", async (request) => assertMayCall(options, request));
+  app.addHook("preHandler", forwarding(parts.controlPlane, log));
   app.addHook("onResponse", async (request, reply) => {
     metrics.countApiRequest(request.method, request.routeOptions.url ?? "none", reply.statusCode);
     log.debug({ method: request.method, url: request.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime) }, "request");
