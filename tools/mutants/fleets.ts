@@ -11,7 +11,7 @@ const standby = (of: string, count: number) => ({ site: "away", zone: "z", type:
 const onDemand = (count: number) => ({ site: "away", zone: "y", type: "big", kind: "on_demand", count });
 
 /** Three classes of ten at one site that goes, another site that takes two a second. */
-function fleet(supplies: readonly object[], lands: number): Fleet {
+function fleet(supplies: readonly object[], lands: number, waves: readonly object[] = [{ at: "0s", over: "2s", share: 1 }]): Fleet {
   const site = (name: string, latency: string) => ({
     name,
     provider: "aws",
@@ -34,7 +34,7 @@ function fleet(supplies: readonly object[], lands: number): Fleet {
       warmUp: "4s",
       requests: { perSecond: 50, inFlight: "4ms" },
     })),
-    notices: { waves: [{ at: "0s", over: "2s", share: 1 }] },
+    notices: { waves },
     gatewayQueue: 10_000,
     measureFor: "4m",
   });
@@ -51,6 +51,12 @@ export const FLEETS = {
   shared: () => fleet([onDemand(12)], 2),
   /** Few places, and as many a second as anybody likes. */
   few: () => fleet([standby("quotes", 4), onDemand(3)], 50),
+  /** Half of each class goes, and a minute later the other half; what the most important ones find then is somebody else's standby. */
+  expected: () =>
+    fleet([standby("risk", 8)], 50, [
+      { at: "0s", over: "2s", share: 0.5 },
+      { at: "60s", over: "2s", share: 0.5 },
+    ]),
 } as const;
 
 export type FleetName = keyof typeof FLEETS;

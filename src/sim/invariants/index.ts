@@ -11,6 +11,7 @@ import {
   voluntaryDrainHasASpare,
 } from "./drains.ts";
 import { deletedIsAbsent, doneStepsHaveTheirEffect, protectionIsProven } from "./effects.ts";
+import { standbyIsHeldBack, whoCannotGoHoldsNoPlace } from "./evacuation.ts";
 import { evidenceIsImmutable } from "./evidence.ts";
 import { movesBeginWhereTheInstanceIs } from "./moves.ts";
 import { lostProcessesAreFound, oneObserverCondemnsNoMajority } from "./observer.ts";
@@ -51,6 +52,8 @@ export function allCheckers(): readonly Checker[] {
     movesBeginWhereTheInstanceIs(),
     admissionsKeepToTheBucket(),
     classesAreNotInverted(),
+    standbyIsHeldBack(),
+    whoCannotGoHoldsNoPlace(),
     noPlaceIsForgotten(),
     orderHasNoMeaning(),
     whoIsLeftAloneHasAReason(),

@@ -3,6 +3,7 @@ import type { Instant } from "../../kernel/clock.ts";
 import { compareEpochs, type Epoch } from "../../kernel/epoch.ts";
 import { PRIORITIES } from "../../model/membership.ts";
 import type { Evacuee, EvacuationInput, Grant, Supply } from "../../plan/evacuation/types.ts";
+import { takenFromThoseExpected } from "../held-back.ts";
 import type { Place } from "./sites.ts";
 import type { Traffic } from "./traffic.ts";
 
@@ -18,12 +19,17 @@ const MAX_VIOLATIONS = 20;
 const SAME_TIME_MS = 1_000;
 /** From here on a spot is taken only when nothing cooler is left. */
 const HOT = 0.5;
+/** For so long after one of a class was noticed the others are expected to follow. */
+const EXPECTED_MS = 120_000;
 
 export class StormChecks {
   readonly violations: StormViolation[] = [];
   readonly #clock: { monotonic(): number };
   readonly #writers = new Map<string, { epoch: Epoch; by: string }>();
   readonly #tokens = new Map<string, { readonly tokens: number; readonly at: Instant }>();
+
+  /** By class: when one of it was last noticed. */
+  readonly #noticedAt = new Map<string, Instant>();
 
   constructor(clock: { monotonic(): number }) {
     this.#clock = clock;
@@ -66,8 +72,25 @@ export class StormChecks {
     for (const { id, free } of places) if (free < 0) this.#violate("I12", `${id}: ${-free} more places are given than there are`);
   }
 
+  /** I13: one of the class has to go. */
+  noticed(of: string, now: Instant): void {
+    this.#noticedAt.set(of, now);
+  }
+
+  /** I13: who is expected to follow is told to the schedule. `atHome`: how many of each class were not noticed yet. */
+  expected(input: EvacuationInput, atHome: ReadonlyMap<string, number>): void {
+    for (const [of, at] of this.#noticedAt) {
+      const count = atHome.get(of) ?? 0;
+      const told = input.exposed?.find(({ pool }) => pool === of)?.count ?? 0;
+      if (input.now < at + EXPECTED_MS && told !== count) this.#violate("I13", `${count} of ${of} may follow, and ${told} are expected`);
+    }
+  }
+
   /** I13: of one plan. */
   plan(input: EvacuationInput, grants: readonly Grant[]): void {
+    const goes = grants.filter((grant): grant is Extract<Grant, { kind: "go" }> => grant.kind === "go");
+    const taken = takenFromThoseExpected(input, goes);
+    if (taken !== undefined) this.#violate("I13", taken);
     const evacuees = new Map(input.evacuees.map((each) => [each.id, each]));
     const supplies = new Map(input.supplies.map((each) => [each.id, each]));
     const waiting = grants.filter((grant) => grant.kind === "wait");

@@ -56,6 +56,7 @@ export class Scheduled implements Approach {
     const exposure = this.#exposures.get(name) ?? new Exposure();
     this.#exposures.set(name, exposure);
     exposure.note(evacueeOf(workload, this.#storm.clock.now()));
+    this.#storm.checks.noticed(name, this.#storm.clock.now());
     this.#want(workload);
   }
 
@@ -77,10 +78,15 @@ export class Scheduled implements Approach {
 
   /** Of the classes that were hit: who is still at home and was not told of. */
   #exposed(now: Instant): readonly Exposed[] {
+    const atHome = this.#atHome();
+    return [...this.#exposures].flatMap(([name, exposure]) => exposure.exposed(atHome.get(name) ?? 0, now) ?? []);
+  }
+
+  #atHome(): ReadonlyMap<string, number> {
     const atHome = new Map<string, number>();
     for (const { state, isHomeAlive, of } of this.#storm.workloads)
       if (state === "home" && isHomeAlive) atHome.set(of.name, (atHome.get(of.name) ?? 0) + 1);
-    return [...this.#exposures].flatMap(([name, exposure]) => exposure.exposed(atHome.get(name) ?? 0, now) ?? []);
+    return atHome;
   }
 
   #want(workload: Workload): void {
@@ -110,7 +116,10 @@ export class Scheduled implements Approach {
     if (input.evacuees.length === 0) return;
     this.passes += 1;
     const plan = this.#options.policy(input);
-    if (this.#options.isJudged) checks.plan(input, plan.grants);
+    if (this.#options.isJudged) {
+      checks.plan(input, plan.grants);
+      checks.expected(input, this.#atHome());
+    }
     for (const grant of plan.grants) this.#hear(grant);
     if (isPaced(plan)) this.#waited(plan.grants);
     for (const beginning of beginningsOf(plan, () => false)) this.#start(beginning);

@@ -110,8 +110,8 @@ export const ACT: readonly Mutant[] = [
     name: "delete-probe-always-happened",
     rule: "D5/effect: a step that ends absent verified it",
     file: "src/act/steps/owned-objects.ts",
-    find: "return (await remaining(made, kube)).length === 0 ? happened",
-    replace: "return (await remaining(made, kube)).length >= 0 ? happened",
+    find: "made.serviceAccount))).length === 0",
+    replace: "made.serviceAccount))).length >= 0",
     shownBy: seeds("node_drift", "api_errors", "controller_crash"),
   },
   {

@@ -53,8 +53,8 @@ export const STORE: readonly Mutant[] = [
     name: "registered-replicas-are-forgotten",
     rule: "D5: a seal waits for every registered replica after a restart",
     file: "src/control/gateways.ts",
-    find: "      if (!this.#replicas.has(id))\n",
-    replace: '      if (id === "")\n',
+    find: "    if (this.#replicas.has(id)) return false;\n",
+    replace: '    if (id !== "") return false;\n',
     shownBy: seeds("gateway_silent", "controller_crash", "node_drift"),
   },
   {
