@@ -26,7 +26,9 @@ export class SdkQueue implements NoticeQueue {
     const place = region ?? regionOf(url);
     this.#client = new SQSClient({
       ...(place === undefined ? {} : { region: place }),
-      ...(endpoint === undefined ? {} : { endpoint, useQueueUrlAsEndpoint: false }),
+      // The queue's own host: else the SDK would warn, on each call, where it differs from what it guessed.
+      endpoint: endpoint ?? new URL(url).origin,
+      useQueueUrlAsEndpoint: false,
       maxAttempts: 3,
       requestHandler: {
         connectionTimeout: CONNECT_TIMEOUT_MS,
