@@ -57,6 +57,7 @@ import {
   problemOf,
   sameReasons,
   standingReasons,
+  unkept,
   watchedOf,
   withHolds,
 } from "./pass-notes.ts";
@@ -287,7 +288,8 @@ export class Controller {
         return this.#forget(key);
       }
     }
-    if (!found.isDeleting && !found.finalizers.includes(POOL_FINALIZER)) await this.#parts.writer.keep(found);
+    const isKept = found.isDeleting || found.finalizers.includes(POOL_FINALIZER);
+    const refusal = isKept ? null : await this.#parts.writer.keep(found);
 
     const authority = await this.#claims.take(key);
     if (authority === undefined) return this.#parts.clock.now() + LOOK_AGAIN_MS;
@@ -300,7 +302,11 @@ export class Controller {
     // A pass that has nothing to commit would never hear of it, and the steps that it goes on with end without a word.
     if (rows.authorityEpoch !== authority.epoch) throw staleEpoch(key, rows.authorityEpoch, authority.epoch);
     const entry = await this.#services.holdOn(found, rows);
-    const notes = [...(problem === undefined ? [] : [invalid(problem)]), ...(entry === found ? [] : [fixed(entry)])];
+    const notes = [
+      ...(problem === undefined ? [] : [invalid(problem)]),
+      ...(entry === found ? [] : [fixed(entry)]),
+      ...(refusal === null ? [] : [unkept(refusal)]),
+    ];
     const held = this.#parts.executor.resume(authority, rows.openSteps);
     await this.#leftovers.look(rows);
     const pass = withHolds(this.#plan(entry, rows), [...held, ...notes]);

@@ -72,6 +72,10 @@ export function fixed({ document }: PoolEntry): Hold {
   return { kind: "hold", subject: "", reason: reason("service_fixed", { protocol, healthPath }) };
 }
 
+export function unkept(found: string): Hold {
+  return { kind: "hold", subject: "", reason: reason("finalizer_forbidden", { found }) };
+}
+
 /** What the executor leaves alone has its reason too. */
 export function withHolds(pass: Pass, holds: readonly Hold[]): Pass {
   return holds.length === 0 ? pass : { ...pass, plan: { ...pass.plan, holds: [...pass.plan.holds, ...holds] } };

@@ -4,7 +4,7 @@
  */
 import type { Clock, Instant, Timer } from "../kernel/clock.ts";
 import { formatInstant } from "../kernel/clock.ts";
-import { isNotFound, type KubeApi, type ObjectRef } from "../kube/api.ts";
+import { isForbidden, isNotFound, type KubeApi, type ObjectRef } from "../kube/api.ts";
 import { EVENTS, POOLS } from "../kube/resources.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 import { POOL_FINALIZER } from "./pool-informer.ts";
@@ -12,6 +12,8 @@ import type { ControllerLog, Pass } from "./pass.ts";
 import { conditionsOf, type PoolStatus, statusOf, type Transitions, transitionsOf } from "./status.ts";
 
 const QUIET_MS = 5_000;
+/** Until a finalizer that was refused is tried again. */
+const REFUSED_MS = 30_000;
 /** Events that wait to be sent; the oldest goes when there are more. */
 const MAX_PENDING_EVENTS = 200;
 
@@ -19,7 +21,9 @@ interface Written {
   /** Without the counts that change all the time. */
   urgent: string;
   all: string;
+  /** When it was last tried. */
   at: Instant;
+  hasFailed: boolean;
   timer: Timer | undefined;
   transitions: Transitions;
 }
@@ -29,6 +33,7 @@ export class PoolWriter {
   readonly #clock: Clock;
   readonly #log: ControllerLog;
   readonly #written = new Map<string, Written>();
+  readonly #refusals = new Map<string, { readonly found: string; readonly until: Instant }>();
   readonly #events: {
     readonly entry: PoolEntry;
     readonly reason: string;
@@ -37,6 +42,8 @@ export class PoolWriter {
     readonly at: Instant;
   }[] = [];
   #isSending = false;
+  /** The last Event could not be sent: said once, and again after one was. */
+  #isMute = false;
   #eventNumber = 0;
 
   constructor(kube: KubeApi, clock: Clock, log: ControllerLog) {
@@ -45,14 +52,29 @@ export class PoolWriter {
     this.#log = log;
   }
 
-  /** Puts our finalizer on, so that a deleted pool ends by its deletion policy. */
-  async keep(entry: PoolEntry): Promise<void> {
-    await this.#patchFinalizers(entry, [...entry.finalizers, POOL_FINALIZER]);
+  /**
+   * Puts our finalizer on, so that a deleted pool ends by its deletion policy. Settles with what the server said when we may not: nothing else must wait for
+   * that, and it is asked again after a while.
+   */
+  async keep(entry: PoolEntry): Promise<string | null> {
+    const known = this.#refusals.get(entry.key);
+    if (known && this.#clock.now() < known.until) return known.found;
+    try {
+      await this.#patchFinalizers(entry, [...entry.finalizers, POOL_FINALIZER]);
+      this.#refusals.delete(entry.key);
+      return null;
+    } catch (error) {
+      if (!isForbidden(error)) throw error;
+      const found = error.status.message ?? error.code;
+      this.#refusals.set(entry.key, { found, until: this.#clock.now() + REFUSED_MS });
+      return found;
+    }
   }
 
   forget(pool: string): void {
     this.#written.get(pool)?.timer?.cancel();
     this.#written.delete(pool);
+    this.#refusals.delete(pool);
   }
 
   async letGo(entry: PoolEntry): Promise<void> {
@@ -75,12 +97,14 @@ export class PoolWriter {
     const all = JSON.stringify(status);
     if (former?.all === all) return;
     former?.timer?.cancel();
-    const wait = former && former.urgent === urgent ? Math.max(0, former.at + QUIET_MS - this.#clock.now()) : 0;
+    const isQuiet = former !== undefined && (former.urgent === urgent || former.hasFailed);
+    const wait = isQuiet ? Math.max(0, former.at + QUIET_MS - this.#clock.now()) : 0;
     const timer = this.#clock.after(wait, () => void this.#writeStatus(entry, status, { urgent, all }));
     this.#written.set(entry.key, {
       urgent: former?.urgent ?? "",
       all: former?.all ?? "",
       at: former?.at ?? 0,
+      hasFailed: former?.hasFailed ?? false,
       timer,
       transitions: former?.transitions ?? new Map(),
     });
@@ -98,8 +122,10 @@ export class PoolWriter {
       const transitions = transitionsOf(status, this.#written.get(entry.key)?.transitions ?? new Map(), secondsOf(this.#clock.now()));
       const conditions = conditionsOf(entry, status, transitions);
       await this.#kube.patchStatus(refOf(entry), { status: { ...status, conditions } });
-      this.#written.set(entry.key, { ...written, at: this.#clock.now(), timer: undefined, transitions });
+      this.#written.set(entry.key, { ...written, at: this.#clock.now(), hasFailed: false, timer: undefined, transitions });
     } catch (error) {
+      const former = this.#written.get(entry.key);
+      if (former) this.#written.set(entry.key, { ...former, at: this.#clock.now(), hasFailed: true });
       if (!isNotFound(error)) this.#log("warn", "the pool's status could not be written", { pool: entry.key, error });
     }
   }
@@ -132,9 +158,13 @@ export class PoolWriter {
         lastTimestamp: time,
         count: 1,
       };
-      await this.#kube
-        .create(EVENTS, body, { namespace })
-        .catch((error: unknown) => this.#log("debug", "an Event could not be sent", { pool: entry.key, error }));
+      await this.#kube.create(EVENTS, body, { namespace }).then(
+        () => (this.#isMute = false),
+        (error: unknown) => {
+          this.#log(this.#isMute ? "debug" : "warn", "an Event could not be sent", { pool: entry.key, error });
+          this.#isMute = true;
+        },
+      );
     }
     this.#isSending = false;
   }

@@ -37,6 +37,7 @@ const HELD: readonly ReasonCode[] = [
   "evacuation_unsavable",
   "step_held",
   "step_forbidden",
+  "finalizer_forbidden",
   "step_from_newer_version",
   "drain_overdue",
   "brake",

@@ -60,6 +60,7 @@ export interface Problem {
 }
 
 export interface Informer<T> {
+  readonly type: ResourceType;
   start(): void;
   /** Ends for good; the copy stays readable. */
   stop(): void;
@@ -67,6 +68,8 @@ export interface Informer<T> {
   synced(): boolean;
   /** Settles when the copy was complete for the first time. */
   whenSynced(): Promise<void>;
+  /** The same, or when the server said for the first time that we may not read this kind. */
+  whenAnswered(): Promise<void>;
   state(): InformerState;
   get(namespace: string | undefined, name: string): T | undefined;
   list(): readonly T[];
@@ -77,6 +80,9 @@ export interface Informer<T> {
   /** Returns how to stop listening. Hears nothing of what is already there. */
   onChange(listener: (change: Change<T>) => void): () => void;
 }
+
+/** The code of the server's 403. */
+const FORBIDDEN = "kube_forbidden";
 
 export function createInformer<T>(options: InformerOptions<T>): Informer<T> {
   return new ReflectedInformer(options);
@@ -99,6 +105,7 @@ class ReflectedInformer<T> implements Informer<T> {
   readonly #indexes: ReadonlyMap<string, Index<T>>;
   readonly #listeners = new Set<(change: Change<T>) => void>();
   readonly #firstSync = Promise.withResolvers<void>();
+  readonly #refusal = Promise.withResolvers<void>();
   readonly #events: ReflectorEvent[] = [];
   #isStepping = false;
   #reflector: ReflectorState;
@@ -126,6 +133,14 @@ class ReflectedInformer<T> implements Informer<T> {
 
   synced(): boolean {
     return this.#isSynced;
+  }
+
+  get type(): ResourceType {
+    return this.#options.type;
+  }
+
+  whenAnswered(): Promise<void> {
+    return Promise.race([this.#firstSync.promise, this.#refusal.promise]);
   }
 
   whenSynced(): Promise<void> {
@@ -193,6 +208,7 @@ class ReflectedInformer<T> implements Informer<T> {
         const { state, effects } = step(this.#reflector, next, { at: this.#options.clock.monotonic(), jitter });
         if ((state.failing === null) !== (this.#reflector.failing === null)) this.#since = this.#options.clock.now();
         this.#reflector = state;
+        if (state.failing === FORBIDDEN) this.#refusal.resolve();
         for (const effect of effects) this.#perform(effect);
       }
     } finally {

@@ -114,6 +114,7 @@ export const REASONS = {
   step_unknown: "step {step} was begun and its effect is not yet known",
   step_retry: "step {step} failed {attempts} times ({error}) and is tried again at {until}",
   step_forbidden: "the API server refuses {step}, which is tried again: {found}",
+  finalizer_forbidden: "the API server refuses Relevo's finalizer, and a Pool that is deleted now would be orphaned: {found}",
   step_held: "step {step} cannot be told to have happened or not: {why}",
   step_from_newer_version: "step {step} is of kind {kind}, which this version does not know: a newer controller must finish it",
   brake:

@@ -227,6 +227,8 @@ function failedOnUnsafeNode(pool: PoolSnapshot, instance: InstanceSnapshot, now:
       draft.hold(idOf(instance), reason("node_owner_unknown", { node: node.name, provisioners: provisioners.join(", ") }), knownAt);
       return true;
     }
+    // Owners that cannot be read are no owners that are unknown: that must not keep a lost instance from being replaced (D12).
+    if (why === "owner_unknown" && pool.inventory.state === "error") continue;
     fail(instance, `node_${why}`, draft);
     return true;
   }

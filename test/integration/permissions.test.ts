@@ -1,6 +1,7 @@
 /** What a controller asks of the Kubernetes API over the life of a fleet is what the table of permissions grants (least privilege). Level: simulated. */
 import { afterEach, expect, test } from "vitest";
 import { PERMISSIONS, type Permission } from "../../src/kube/permissions.ts";
+import { KubeApiError } from "../../src/kube/api.ts";
 import * as resources from "../../src/kube/resources.ts";
 import { Harness, ordersPool } from "./harness.ts";
 import type { Call, Verb } from "./observed-kube.ts";
@@ -43,4 +44,41 @@ test("each call of a fleet's life is granted, and each row is needed", async () 
   const table = new Set([base, instances, disruption, karpenter, events].flat().flatMap(granted));
   expect([...calls].filter((call) => !table.has(call)).toSorted()).toEqual([]);
   expect([...table].filter((row) => !calls.has(row) && !isOfOthers(row)).toSorted()).toEqual([]);
+});
+
+const refusal = (call: Call): KubeApiError => {
+  const message = `User "relevo" cannot ${asked(call)}`;
+  return new KubeApiError({ code: 403, reason: "Forbidden", message }, "test");
+};
+
+test.each([
+  ["the cordon", (call: Call) => asked(call) === "patch /nodes", "step_forbidden"],
+  ["the marks of protection", (call: Call) => asked(call) === "patch /pods", "step_forbidden"],
+  ["the finalizer", (call: Call) => asked(call) === "patch relevo.dev/pools", "finalizer_forbidden"],
+  ["Events", (call: Call) => asked(call) === "create /events", null],
+  ["the status", (call: Call) => asked(call) === "patch relevo.dev/pools/status", null],
+] as const)("without the permission for %s an instance on a drifting node is replaced all the same (D12)", async (_, isRefused, told) => {
+  harness = await Harness.start({ nodes: 6 });
+  harness.kube.failing = (call) => (isRefused(call) ? refusal(call) : undefined);
+  const [first] = await harness.serve(ordersPool({ desired: 2 }));
+  await harness.drift(first?.incarnation.nodeName ?? "");
+  await harness.until("it is replaced", async () => (await harness.phase(first?.id ?? "")) === "deleted");
+  await harness.pass(20_000);
+  expect((await harness.serving()).length).toBe(2);
+  if (told !== null) expect((await harness.reasons()).join("\n")).toContain(told);
+});
+
+test("a controller that may not read NodeClaims starts, says so, and keeps the fleet at its size (D12)", async () => {
+  harness = await Harness.start({ nodes: 6 });
+  await harness.serve(ordersPool({ desired: 2 }));
+  harness.kube.failing = (call) => (call.kind === "NodeClaim" ? refusal(call) : undefined);
+  await harness.restartController(1_000);
+  await harness.cluster.api.patch({ type: resources.POOLS, namespace: "default", name: "orders" }, { spec: { size: { desired: 3 } } });
+  await harness.until("three serve", async () => (await harness.serving()).length === 3);
+  const { checks } = await harness.controlPlane.readiness();
+  expect(checks.find(({ name }) => name === "cluster")).toEqual({
+    name: "cluster",
+    ok: false,
+    message: "cannot be read: nodeclaims: kube_forbidden",
+  });
 });
