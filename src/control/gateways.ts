@@ -194,11 +194,14 @@ export class GatewayRegistry {
   /** What a pass may wait for. How much a serving member has in flight changes with each report and is nothing to look at. */
   #isNews(former: RouteReport, { route, applied, members }: RouteReport): boolean {
     if (applied !== former.applied || members.length !== former.members.length) return true;
-    const draining = new Set(this.#routes.get(route)?.members.flatMap(({ instance, state }) => (state === "serving" ? [] : [instance])));
+    let draining: ReadonlySet<string> | undefined;
     return members.some((member, at) => {
       const before = former.members[at];
       if (before === undefined || member.instance !== before.instance || member.incarnation !== before.incarnation) return true;
-      return member.health !== before.health || (draining.has(member.instance) && isIdle(member) !== isIdle(before));
+      if (member.health !== before.health) return true;
+      if (isIdle(member) === isIdle(before)) return false;
+      draining ??= new Set(this.#routes.get(route)?.members.flatMap(({ instance, state }) => (state === "serving" ? [] : [instance])));
+      return draining.has(member.instance);
     });
   }
 

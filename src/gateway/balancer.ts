@@ -22,6 +22,9 @@ export function mayServe(member: MemberState): boolean {
   return member.state === "serving" && member.health === "passing" && !member.gone;
 }
 
+/** Of a member that has nothing in flight and its whole weight: no other can be better, so that the search over a large pool mostly ends early. */
+const LEAST_SCORE = 1;
+
 /** Undefined when no member can take it now. `excluded` are those that this request has tried already. */
 export function chooseMember(route: RouteState, now: number, excluded: readonly MemberState[]): MemberState | undefined {
   const { members, policy } = route;
@@ -39,6 +42,7 @@ export function chooseMember(route: RouteState, now: number, excluded: readonly 
     if (score < bestScore) {
       best = member;
       bestScore = score;
+      if (bestScore <= LEAST_SCORE) break;
     }
   }
   return best;

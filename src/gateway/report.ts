@@ -14,7 +14,9 @@ export function reportOf(replica: string, sequence: number, membership: Membersh
       members: route.members.map((member) => ({
         instance: member.instance,
         incarnation: member.incarnation,
-        ...member.load,
+        requests: member.load.requests,
+        upgraded: member.load.upgraded,
+        sessions: member.load.sessions,
         health: member.health,
         healthReason: member.healthReason,
       })),
