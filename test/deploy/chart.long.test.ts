@@ -1,0 +1,79 @@
+/** The chart by Helm itself: it is well formed, and makes the very objects of the plain manifests. */
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { beforeAll, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+
+const DEPLOY = join(import.meta.dirname, "..", "..", "deploy");
+const CHART = join(DEPLOY, "helm");
+const HELM = join(process.env["RELEVO_CACHE"] ?? join(homedir(), ".cache", "relevo"), "helm", "helm");
+
+beforeAll(() => {
+  if (!existsSync(HELM)) throw new Error(`${HELM} is not there: run tools/deploy/helm.sh`);
+});
+
+interface Manifest {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+}
+
+async function run(file: string, ...args: readonly string[]): Promise<string> {
+  return (await promisify(execFile)(file, [...args], { timeout: 60_000, maxBuffer: 2 ** 24 })).stdout;
+}
+
+/** By kind, namespace and name; the CRD and the Namespace are no part of a chart's templates. */
+function byName(text: string): Readonly<Record<string, Manifest>> {
+  const objects = parseAllDocuments(text)
+    .map((document) => document.toJS() as Manifest | null)
+    .filter((object) => object !== null)
+    .filter(({ kind }) => kind !== "CustomResourceDefinition" && kind !== "Namespace");
+  return Object.fromEntries(objects.map((object) => [`${object.kind} ${object.metadata.namespace ?? ""}/${object.metadata.name}`, object]));
+}
+
+function rendered(...args: readonly string[]): Promise<string> {
+  return run(HELM, "template", "relevo", CHART, "--kube-version", "1.35.0", ...args);
+}
+
+test("helm lint has nothing to say against it", async () => {
+  expect(await run(HELM, "lint", "--strict", CHART)).toContain("1 chart(s) linted, 0 chart(s) failed");
+});
+
+test("with the values that it comes with it makes what kubectl kustomize makes", async () => {
+  const chart = byName(await rendered("-n", "relevo-system"));
+  expect(chart).toEqual(byName(await run("kubectl", "kustomize", DEPLOY)));
+  expect(Object.keys(chart).length).toBeGreaterThan(35);
+});
+
+test("replicas, image, namespaces and parts are values", async () => {
+  const values = [
+    "controller.replicas=1",
+    "image.repository=registry.example/relevo",
+    "image.tag=2",
+    "poolNamespaces={a,b}",
+    "agent.enabled=false",
+  ];
+  const text = await rendered("-n", "elsewhere", ...values.flatMap((value) => ["--set", value]));
+  const chart = byName(text);
+  expect(chart["Deployment elsewhere/relevo-controller"]).toMatchObject({
+    spec: { replicas: 1, template: { spec: { containers: [{ image: "registry.example/relevo:2" }] } } },
+  });
+  expect(
+    Object.keys(chart)
+      .filter((key) => key.startsWith("ServiceAccount"))
+      .toSorted(),
+  ).toEqual([
+    "ServiceAccount a/relevo-instances",
+    "ServiceAccount b/relevo-instances",
+    "ServiceAccount elsewhere/relevo-agent",
+    "ServiceAccount elsewhere/relevo-controller",
+    "ServiceAccount elsewhere/relevo-gateway",
+  ]);
+  expect(chart["RoleBinding a/relevo-controller-instances"]).toMatchObject({
+    subjects: [{ name: "relevo-controller", namespace: "elsewhere" }],
+  });
+  expect(Object.keys(chart).filter((key) => key.startsWith("DaemonSet"))).toEqual([]);
+  expect(text).not.toContain("relevo-system.svc");
+});
