@@ -34,6 +34,8 @@ export interface ControllersOptions {
   readonly nodes?: number;
   readonly provisioner?: Partial<ProvisionerOptions>;
   readonly gateways?: number;
+  /** Of a spot warning, as the controllers are told. */
+  readonly spotLeadMs?: number;
 }
 
 /** A process of `relevo`. */
@@ -79,6 +81,7 @@ export class Controllers {
   /** Of the replica of this name. */
   readonly #storeUrl: (name: string) => string;
   readonly #closing: (() => unknown)[];
+  #spotLeadMs = 120_000;
 
   private constructor(parts: {
     readonly cluster: EmbeddedCluster;
@@ -120,6 +123,7 @@ export class Controllers {
     await writeFile(join(dir, "kubeconfig"), kubeconfigOf(cluster.url));
     await writeFile(join(dir, "gateway.key"), KEY, { mode: 0o600 });
     const controllers = new Controllers({ cluster, kube, store, storeUrl, history, ledgerUrl: ledger.url, dir, closing });
+    controllers.#spotLeadMs = options.spotLeadMs ?? controllers.#spotLeadMs;
     await controllers.until("the nodes are up", () => cluster.provisioner.nodes().filter(({ isReady }) => isReady).length >= nodes);
     await Promise.all(Array.from({ length: options.replicas }, (_, index) => controllers.replica(`replica-${index + 1}`)));
     const urls = [...controllers.replicas.values()].flatMap(({ url }) => ["--controller", url]);
@@ -136,13 +140,13 @@ export class Controllers {
     const port = this.replicas.get(name)?.facts["controller"];
     const args = ["controller", "--kubeconfig", join(this.dir, "kubeconfig"), "--store", this.#storeUrl(name), "--log-level", "info"];
     const places = ["--replicas-namespace", NAMESPACE, "--replica", name, "--port", port === undefined ? "0" : new URL(port).port];
-    const started = await this.#spawn(name, [...args, ...places, "--spot-lead", "15s"]);
+    const started = await this.#spawn(name, [...args, ...places, "--spot-lead", `${this.#spotLeadMs}ms`]);
     this.replicas.set(name, started);
     return started;
   }
 
-  load(route: string, mix: Mix): LoadClient {
-    const url = this.gateways[0]?.url ?? "";
+  load(route: string, mix: Mix, gateway = 0): LoadClient {
+    const url = this.gateways[gateway]?.url ?? "";
     const client = new LoadClient({ url, http2Url: url, host: `${route}.example`, ledgerUrl: this.ledgerUrl, mix }, { clock, ids, random });
     client.start();
     this.#closing.push(() => client.stop());
