@@ -32,7 +32,9 @@ const MIX: Mix = {
 };
 /** Long enough for a hand-over, a start of the replacement and what is in flight. */
 const SPOT_LEAD_MS = 40_000;
-const QUIET_MS = 120_000;
+const QUIET_MS = 180_000;
+/** A hand-over and what a replica needs to be back. */
+const CALM_MS = 6_000;
 
 type Kind = "killed" | "ended" | "stopped";
 interface Disturbance {
@@ -110,7 +112,11 @@ async function disturb(random: Random, ending: number, disturbances: Disturbance
   const ends = new Set<Promise<void>>();
   const busy = new Set<string>();
   while (clock.monotonic() < ending) {
-    await clock.sleep(integerBetween(random, 3_000, 12_000));
+    // Now and then all is calm first, so that what one hand-over takes can be told.
+    if (random.next() < 0.4) {
+      await Promise.all(ends);
+      await clock.sleep(CALM_MS);
+    } else await clock.sleep(integerBetween(random, 2_000, 10_000));
     const replica = pick(
       random,
       [...fleet.replicas.keys()].filter((name) => !busy.has(name)),
@@ -233,13 +239,13 @@ function handOversOf(history: readonly HistoryChange[], disturbances: readonly D
   const claims = claimsOf(history);
   const found: Record<Kind, number[]> = { killed: [], ended: [], stopped: [] };
   for (const { kind, replica, at } of disturbances) {
-    const isAlone = disturbances.every((other) => other.replica === replica || other.until + 6_000 < at || other.at > at + 6_000);
+    const isAlone = disturbances.every((other) => other.at === at || other.until + CALM_MS <= at + 100 || other.at > at + CALM_MS);
     if (!isAlone) continue;
     for (const pool of POOLS.map((name) => `default/${name}`)) {
       const owner = claims.findLast((claim) => claim.pool === pool && claim.at <= at)?.is?.["owner"];
       if (owner !== replica) continue;
-      const next = claims.find((claim) => claim.pool === pool && claim.at > at);
-      if (next !== undefined && next.at - at < 20_000) found[kind].push(next.at - at);
+      const next = claims.find((claim) => claim.pool === pool && claim.at > at && (kind !== "stopped" || claim.by !== replica));
+      if (next !== undefined && next.at - at < 15_000) found[kind].push(next.at - at);
     }
   }
   return { killed: figuresOf(found.killed), ended: figuresOf(found.ended), stopped: figuresOf(found.stopped) };

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isReadyMessage } from "../../src/cli/processes/child.ts";
 import { LoadClient } from "../../src/cli/demo/load/client.ts";
+import { startLedgerProcess } from "../../src/cli/demo/load/client-process.ts";
 import type { Mix } from "../../src/cli/demo/load/mix.ts";
 import { type EmbeddedCluster, startEmbeddedCluster } from "../../src/embedded/cluster.ts";
 import type { ProvisionerOptions } from "../../src/embedded/provisioner/options.ts";
@@ -19,7 +20,7 @@ import { POOLS } from "../../src/kube/resources.ts";
 import type { PoolRows, Store } from "../../src/store/port.ts";
 import { openStore } from "../../src/store/store.ts";
 import { PostgresCluster } from "../postgres/cluster.ts";
-import { ordersPool, startLedger } from "./fleet.ts";
+import { ordersPool } from "./fleet.ts";
 import { History } from "./history.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -111,8 +112,9 @@ export class Controllers {
     closing.push(() => postgres.stop());
     const cluster = await startEmbeddedCluster({ dir: join(dir, "cluster"), clock, ids, random, nodes, provisioner });
     closing.push(() => cluster.close());
-    const ledger = await startLedger(join(dir, "ledger"));
-    closing.push(() => ledger.close());
+    // Of its own: the test's process has the cluster and the clients, and an instance that waits for the ledger answers 500.
+    const ledger = await startLedgerProcess(join(dir, "ledger"));
+    closing.push(() => ledger.stop());
     const kube = httpKubeApi({ baseUrl: cluster.url });
     closing.push(() => kube.close());
     const storeUrl = (name: string) => postgres.url("relevo", `&application_name=${name}`);

@@ -197,7 +197,7 @@ async function startController(
   };
 }
 
-export async function startLedger(path: string): Promise<LedgerServer> {
+async function startLedger(path: string): Promise<LedgerServer> {
   const ledger = await Ledger.open(path);
   const server = await serveLedger(ledger);
   return {
