@@ -9,9 +9,7 @@ import { Membership, type MembershipEvent, type MemberState } from "../gateway/m
 import { WaitingRoom } from "../gateway/queue.ts";
 import { reportOf } from "../gateway/report.ts";
 import { isStaleEpoch } from "../gateway/stale.ts";
-import type { InstanceDriver } from "../drivers/port.ts";
 import type { Clock, Timer } from "../kernel/clock.ts";
-import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
 import { type ControllerLine, controllerLineSchema, type GatewayReport } from "../model/membership.ts";
@@ -34,7 +32,8 @@ export interface GatewayOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly ids: Ids;
-  readonly link: ControllerLink;
+  /** One to each controller that is to be there. */
+  readonly links: readonly ControllerLink[];
   readonly instances: Instances;
   readonly log: EventLog;
   readonly observe: Observe;
@@ -65,9 +64,11 @@ export class GatewayReplica {
   #sequence = 0;
   #reportTimer: Timer | undefined;
   #reportDueAt = Number.POSITIVE_INFINITY;
-  #heardAt = 0;
+  /** Of each link. */
+  readonly #heardAt: number[] = [];
   #wentOnAt = 0;
-  #stream = 0;
+  /** Of each link: the number of its newest stream. */
+  readonly #streams: number[] = [];
 
   constructor(options: GatewayOptions) {
     this.id = options.id;
@@ -77,7 +78,7 @@ export class GatewayReplica {
   }
 
   start(): void {
-    void this.#connect();
+    for (const link of this.#options.links.keys()) void this.#connect(link);
     this.#scheduleReport(LIMITS.reportEveryMs);
     this.#sweep();
   }
@@ -330,20 +331,13 @@ export class GatewayReplica {
   #checkAfter(delayMs: number, member: MemberState): void {
     const onTheWayMs = integerBetween(this.#options.random, ...CHECK_MS);
     this.#clock.after(delayMs + onTheWayMs, () => {
-      if (!member.gone) void this.#check(member, this.#clock.monotonic() - onTheWayMs);
+      if (!member.gone) this.#check(member, this.#clock.monotonic() - onTheWayMs);
     });
   }
 
-  async #check(member: MemberState, startedAt: number): Promise<void> {
-    const driver: Pick<InstanceDriver, "health"> = this.#options.instances;
-    const { host, port, bootId } = member;
-    const target = { host, port, bootId, protocol: "relevo/v1", healthPath: "/" } as const;
-    const failure = await (this.reachesNobody ? Promise.reject(timedOut()) : driver.health(target)).then(
-      (health) => (!health.ok ? "status_503" : bootId !== null && health.bootId !== bootId ? "boot_id_mismatch" : null),
-      (error: unknown) =>
-        error instanceof Error && "code" in error && error.code === "instance_timeout" ? "timeout" : "connection_refused",
-    );
-    if (member.gone) return;
+  #check(member: MemberState, startedAt: number): void {
+    const { host, bootId } = member;
+    const failure = this.reachesNobody ? "timeout" : this.#options.instances.check(host, bootId);
     if (failure === null && !this.#checked.has(member)) this.#checked.set(member, this.#clock.now());
     this.#step({ type: "checked", at: this.#clock.monotonic(), startedAt, ...nameOf(member), failure });
     const everyMs = this.membership.routes.get(member.route)?.policy.healthEveryMs ?? LIMITS.healthFastMs;
@@ -353,52 +347,61 @@ export class GatewayReplica {
 
   // ---- the link
 
-  /** Its stream breaks, and it opens another one. */
+  /** Its first stream breaks, and it opens another one. */
   reconnect(): void {
-    this.#options.process.whenRunning(() => void this.#connect());
+    this.#options.process.whenRunning(() => void this.#connect(0));
   }
 
-  async #connect(): Promise<void> {
-    const stream = ++this.#stream;
-    this.#heardAt = this.#clock.monotonic();
+  async #connect(link: number): Promise<void> {
+    const stream = this.#nextStream(link);
+    this.#heardAt[link] = this.#clock.monotonic();
     const again = (): void => {
-      if (stream !== this.#stream) return;
-      this.#stream += 1;
-      this.#clock.after(integerBetween(this.#options.random, LIMITS.reconnectMinMs, LIMITS.reconnectMaxMs), () => void this.#connect());
+      if (stream !== this.#streams[link]) return;
+      this.#nextStream(link);
+      const pauseMs = integerBetween(this.#options.random, LIMITS.reconnectMinMs, LIMITS.reconnectMaxMs);
+      this.#clock.after(pauseMs, () => void this.#connect(link));
     };
     const inbox: ControllerLine[] = [];
     const line = (value: ControllerLine): boolean => {
       // What goes over the wire is what the schema says.
       const parsed = controllerLineSchema.parse(JSON.parse(JSON.stringify(value)));
       inbox.push(parsed);
-      this.#clock.after(NETWORK_MS, () => this.#receive(stream, inbox));
-      return stream === this.#stream;
+      this.#clock.after(NETWORK_MS, () => this.#receive(link, stream, inbox));
+      return stream === this.#streams[link];
     };
     try {
       if (this.isCutOff) throw new Error("cut off");
-      await this.#options.link.open(this.id, line, again);
-      this.#watchSilence(stream, again);
+      await this.#options.links[link]?.open(this.id, line, again);
+      this.#watchSilence(link, stream, again);
     } catch {
       again();
     }
   }
 
-  /** What was sent while nothing went through arrives when something does again, in its order, unless the stream was given up. */
-  #receive(stream: number, inbox: ControllerLine[]): void {
-    if (stream !== this.#stream || inbox.length === 0) return;
-    if (this.isCutOff) {
-      this.#clock.after(RESEND_MS, () => this.#receive(stream, inbox));
-      return;
-    }
-    this.#heardAt = this.#clock.monotonic();
-    for (const line of inbox.splice(0)) this.#step({ type: "line", at: this.#clock.monotonic(), line });
+  /** What came over the one before has no say any more. */
+  #nextStream(link: number): number {
+    const stream = (this.#streams[link] ?? 0) + 1;
+    this.#streams[link] = stream;
+    this.#step({ type: "closed", source: String(link) });
+    return stream;
   }
 
-  #watchSilence(stream: number, again: () => void): void {
-    if (stream !== this.#stream) return;
-    if (this.#clock.monotonic() - this.#heardAt > LIMITS.connectControllerMs) return again();
-    const heardMs = this.#clock.monotonic() - this.#heardAt;
-    this.#clock.after(Math.max(500, LIMITS.connectControllerMs - heardMs), () => this.#watchSilence(stream, again));
+  /** What was sent while nothing went through arrives when something does again, in its order, unless the stream was given up. */
+  #receive(link: number, stream: number, inbox: ControllerLine[]): void {
+    if (stream !== this.#streams[link] || inbox.length === 0) return;
+    if (this.isCutOff) {
+      this.#clock.after(RESEND_MS, () => this.#receive(link, stream, inbox));
+      return;
+    }
+    this.#heardAt[link] = this.#clock.monotonic();
+    for (const line of inbox.splice(0)) this.#step({ type: "line", at: this.#clock.monotonic(), line, source: String(link) });
+  }
+
+  #watchSilence(link: number, stream: number, again: () => void): void {
+    if (stream !== this.#streams[link]) return;
+    const heardMs = this.#clock.monotonic() - (this.#heardAt[link] ?? 0);
+    if (heardMs > LIMITS.connectControllerMs) return again();
+    this.#clock.after(Math.max(500, LIMITS.connectControllerMs - heardMs), () => this.#watchSilence(link, stream, again));
   }
 
   #scheduleReport(delayMs: number): void {
@@ -419,7 +422,7 @@ export class GatewayReplica {
     for (const { route, counts } of this.ledger.routes())
       this.#options.observe({ type: "counted", replica: this.id, route, counts: { ...counts } });
     if (this.isCutOff) return;
-    this.#clock.after(NETWORK_MS, () => void this.#options.link.report(report).catch(() => undefined)); // the next one holds all again
+    for (const link of this.#options.links) this.#clock.after(NETWORK_MS, () => void link.report(report).catch(() => undefined)); // the next one holds all again
   }
 
   #sweep(): void {
@@ -444,8 +447,4 @@ function heldBy(held: Map<MemberState, Set<Exchange>>, member: MemberState): Set
 
 function nameOf({ route, instance, incarnation }: MemberState): { route: string; instance: string; incarnation: number } {
   return { route, instance, incarnation };
-}
-
-function timedOut(): RelevoError {
-  return new RelevoError("instance_timeout", "no answer in time", { class: "retryable" });
 }

@@ -181,6 +181,16 @@ export class Instances implements InstanceDriver {
     return { ok, bootId: process.bootId, reason: ok ? null : "unwell" };
   }
 
+  /** What a gateway replica's check of it finds, as a code; null when it passes. At once: such checks are the most frequent thing of all. */
+  check(host: string, bootId: string | null): string | null {
+    const process = this.#processes.get(host);
+    if (process === undefined) return "connection_refused";
+    if (!this.answers(process)) return "timeout";
+    if (!this.#isWell(process)) return "status_503";
+    process.passedAt ??= this.#options.clock.now();
+    return bootId !== null && process.bootId !== bootId ? "boot_id_mismatch" : null;
+  }
+
   async obligations(target: InstanceTarget): Promise<Obligations> {
     const { bootId, work } = this.#reach(target);
     if (target.bootId !== null && target.bootId !== bootId) throw refusal("boot_id_mismatch");

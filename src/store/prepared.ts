@@ -22,16 +22,16 @@ export interface Prepared<P extends object, R> {
   run(sql: Kysely<Schema>, parameters: P): Promise<number>;
 }
 
-/** `build` gets a placeholder for each parameter it names; values that are no placeholders stay constants of the query. */
+/** `build` gets a placeholder for each parameter it names; values that are no placeholders stay constants of the query. Compiled when it is used first. */
 export function prepare<P extends object, R = unknown>(build: (parameters: P) => Compilable<R>): Prepared<P, R> {
-  const placeholders = new Proxy({}, { get: (_, name) => new Placeholder(String(name)) }) as P;
-  const compiled = build(placeholders).compile();
-  const slots = compiled.parameters;
+  let known: CompiledQuery<R> | undefined;
   const bind = (parameters: P): CompiledQuery<R> => {
+    const compiled = (known ??= build(new Proxy({}, { get: (_, name) => new Placeholder(String(name)) }) as P).compile());
     const values = parameters as Readonly<Record<string, unknown>>;
-    return { ...compiled, parameters: slots.map((slot) => (slot instanceof Placeholder ? values[slot.name] : slot)) };
+    const bound = compiled.parameters.map((slot) => (slot instanceof Placeholder ? values[slot.name] : slot));
+    return { query: compiled.query, queryId: compiled.queryId, sql: compiled.sql, parameters: bound };
   };
-  const execute = async (sql: Kysely<Schema>, parameters: P): Promise<QueryResult<R>> =>
+  const execute = (sql: Kysely<Schema>, parameters: P): QueryResult<R> | Promise<QueryResult<R>> =>
     sql instanceof SqliteKysely ? sql.run(bind(parameters)) : sql.executeQuery(bind(parameters));
   return {
     rows: async (sql, parameters) => (await execute(sql, parameters)).rows,
