@@ -30,6 +30,7 @@ const processes: ProcessCommands = {
   controller: async (...args) => (await import("./cli/commands/processes.ts")).controller(...args),
   gateway: async (...args) => (await import("./cli/commands/processes.ts")).gateway(...args),
   cluster: async (...args) => (await import("./cli/commands/processes.ts")).cluster(...args),
+  store: async (...args) => (await import("./cli/processes/store-command.ts")).storeCommand(...args),
 };
 
 process.once("SIGINT", () => interrupted.abort());

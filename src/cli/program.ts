@@ -217,7 +217,9 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
 }
 
 function addStore(program: Command, context: CliContext, processes: ProcessCommands, ended: Ended): void {
-  const store = program.command("store").description("the store itself: to move and migrate it, whether it was rewound, and to go on with it");
+  const store = program
+    .command("store")
+    .description("the store itself: to move and migrate it, whether it was rewound, and to go on with it");
   store
     .command("check")
     .description("who has seen more of the store than is in it; exit code 4 while a pool is held for it")

@@ -64,6 +64,6 @@ class PostgresConnection implements DatabaseConnection {
 }
 
 /** PostgreSQL's text holds no NUL; what a stranger sends may. */
-function storable(value: unknown): unknown {
+export function storable(value: unknown): unknown {
   return typeof value === "string" && value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value;
 }

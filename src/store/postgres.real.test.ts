@@ -14,4 +14,4 @@ let schemas = 0;
 const open = () => openStore(cluster.url(`store_${schemas++}`, "&pool_size=4"));
 
 storeContract("PostgreSQL", open);
-storeModelContract("PostgreSQL", open, 25);
+storeModelContract("PostgreSQL", open, 8);
