@@ -477,7 +477,7 @@ async function setFreeze(parts: ControlPlaneParts, pool: string | null, freeze: 
 }
 
 async function readiness(parts: ControlPlaneParts, controller: Controller): Promise<Readiness> {
-  const trouble = parts.world.trouble();
+  const trouble = parts.world.trouble() ?? parts.world.ownersTrouble();
   const store = await parts.store.listPools().then(
     () => undefined,
     (error: unknown) => (error instanceof Error ? error.message : String(error)),

@@ -112,7 +112,7 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
     openSteps: rows.openSteps,
     failures: rows.failures,
     reasons: rows.reasons,
-    inventory: inventoryOf(look.trouble, instances),
+    inventory: inventoryOf(look.trouble, input.world.ownersTrouble(), instances),
     placement: input.placement,
     evacuation: NO_GRANTS,
     makesRoom: 0,
@@ -160,8 +160,9 @@ function gatewayState({ replica, silent, lostAt, report }: GatewayView, route: s
 }
 
 /** A fresh instance whose pods are not all placed is convergence, not a fault (D8), but no node is cordoned meanwhile. */
-function inventoryOf(error: string | undefined, instances: readonly InstanceSnapshot[]): InventoryState {
+function inventoryOf(error: string | undefined, ofOwners: string | undefined, instances: readonly InstanceSnapshot[]): InventoryState {
   if (error !== undefined) return { state: "error", error };
+  if (ofOwners !== undefined) return { state: "error", error: ofOwners, isOfOwnersOnly: true };
   for (const { record, pods, podsWanted } of instances) {
     if (isLeaving(record.phase) || record.phase === "pending") continue;
     if (pods.length < podsWanted) return { state: "incomplete", missing: `${podsWanted - pods.length} pods of ${record.id}` };

@@ -39,6 +39,8 @@ export interface World {
   whenSynced(): Promise<void>;
   /** Why what is read may be old; undefined while all of it is in step with the server. */
   trouble(): string | undefined;
+  /** The same of the objects that own nodes: without them no node is judged, and nothing else is kept. */
+  ownersTrouble(): string | undefined;
   /** Calls back after anything of an instance, or a node under it, changed. */
   onChange(listener: (instance: string) => void): void;
 }
@@ -86,15 +88,8 @@ export function createWorld(options: WorldOptions): World {
     // Who may not read the provisioner's objects judges no node by them, and the rest goes on.
     whenSynced: async () =>
       void (await Promise.all([nodeClaims.whenAnswered(), ...all.filter((each) => each !== nodeClaims).map((each) => each.whenSynced())])),
-    trouble: () => {
-      for (const informer of all) {
-        const { failing } = informer.state();
-        const { plural } = informer.type;
-        if (failing !== undefined) return `${plural}: ${failing}`;
-        if (!informer.synced()) return `${plural}: not_listed_yet`;
-      }
-      return undefined;
-    },
+    trouble: () => troubleOf(all.filter((each) => each !== nodeClaims)),
+    ownersTrouble: () => troubleOf([nodeClaims]),
     onChange: (listener) => {
       const tellOf = (labels: Readonly<Record<string, string>> | undefined): void => {
         const instance = labels?.[INSTANCE_LABEL];
@@ -116,6 +111,16 @@ export function createWorld(options: WorldOptions): World {
 function machineOf(providerID: string): readonly string[] {
   const machine = machineIdOf(providerID);
   return machine === undefined ? [] : [machine];
+}
+
+function troubleOf(informers: readonly Pick<Informer<unknown>, "state" | "type" | "synced">[]): string | undefined {
+  for (const informer of informers) {
+    const { failing } = informer.state();
+    const { plural } = informer.type;
+    if (failing !== undefined) return `${plural}: ${failing}`;
+    if (!informer.synced()) return `${plural}: not_listed_yet`;
+  }
+  return undefined;
 }
 
 function nodeOfClaim({ status }: NodeClaim): readonly string[] {

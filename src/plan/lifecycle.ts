@@ -228,7 +228,7 @@ function failedOnUnsafeNode(pool: PoolSnapshot, instance: InstanceSnapshot, now:
       return true;
     }
     // Owners that cannot be read are no owners that are unknown: that must not keep a lost instance from being replaced (D12).
-    if (why === "owner_unknown" && pool.inventory.state === "error") continue;
+    if (why === "owner_unknown" && isOfOwnersOnly(pool)) continue;
     fail(instance, `node_${why}`, draft);
     return true;
   }
@@ -254,9 +254,13 @@ function failedByTime(pool: PoolSnapshot, instance: InstanceSnapshot, since: Ins
     return false;
   }
   // While the cluster cannot be read, what is known of its pods is old: that is no failure of the candidate (D12).
-  if (pool.inventory.state === "error") return false;
+  if (pool.inventory.state === "error" && !isOfOwnersOnly(pool)) return false;
   fail(instance, "not_ready_in_time", draft);
   return true;
+}
+
+function isOfOwnersOnly({ inventory }: PoolSnapshot): boolean {
+  return inventory.state === "error" && inventory.isOfOwnersOnly === true;
 }
 
 function fail(instance: InstanceSnapshot, failure: string, draft: Draft): void {

@@ -101,7 +101,8 @@ export type InventoryState =
   | { readonly state: "complete" }
   /** Converging: a fresh instance's pods or their nodes are not all seen yet (D8). */
   | { readonly state: "incomplete"; readonly missing: string }
-  | { readonly state: "error"; readonly error: string };
+  /** `isOfOwnersOnly`: all is seen but to whom nodes belong. */
+  | { readonly state: "error"; readonly error: string; readonly isOfOwnersOnly?: true };
 
 export interface GatewayState {
   readonly replica: string;

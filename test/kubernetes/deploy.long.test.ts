@@ -1,21 +1,19 @@
 /** What is in deploy/, on a real API server: it installs, refuses what our schema refuses, and grants what the table of permissions says and no more. */
-import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { Agent, request } from "undici";
-import { parse, stringify } from "yaml";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parsePool } from "../../src/control/pool-informer.ts";
 import { PoolWriter } from "../../src/control/pool-writer.ts";
 import { systemClock } from "../../src/kernel/system.ts";
 import { asServiceAccount, type KubeApi, KubeApiError, type KubeObject, type ResourceType } from "../../src/kube/api.ts";
-import { loadKubeApi } from "../../src/kube/config.ts";
 import { CAPABILITIES, INSTANCES_ACCOUNT, type PermissionQuestion, questionsOf } from "../../src/kube/permissions.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, EVENTS, POOLS } from "../../src/kube/resources.ts";
 import { poolSchema } from "../../src/model/pool.ts";
 import { planPool } from "../../src/plan/plan.ts";
 import { NOON, poolOf } from "../builders/pool.ts";
 import { BAD_POOLS, GOOD_POOLS } from "../deploy/bad-pools.ts";
+import { apiOfAccount } from "./accounts.ts";
 import { type RealCluster, startKubernetes } from "./cluster.ts";
 
 const DEPLOY = join(import.meta.dirname, "..", "..", "deploy");
@@ -37,7 +35,7 @@ beforeAll(async () => {
   cluster = await startKubernetes({ parts: [] });
   await cluster.kubectl("apply", "-k", DEPLOY);
   await cluster.kubectl("wait", "--for=condition=Established", "crd/pools.relevo.dev", "--timeout=30s");
-  controller = await as("relevo-controller");
+  controller = await apiOfAccount(cluster, OWN_NAMESPACE, "relevo-controller");
 });
 
 afterAll(async () => {
@@ -319,24 +317,6 @@ async function dryRun(pool: Readonly<Record<string, unknown>>): Promise<{ readon
     body: JSON.stringify(pool),
   });
   return { code: response.statusCode, body: await response.body.text() };
-}
-
-/** By a token of the ServiceAccount, as a pod of it has. */
-async function as(account: string): Promise<KubeApi & { close(): Promise<void> }> {
-  const token = (await cluster.kubectl("create", "token", account, "-n", OWN_NAMESPACE)).trim();
-  const config = parse(readFileSync(cluster.kubeconfig, "utf8")) as { clusters: readonly { name: string }[] };
-  const file = join(cluster.dir, `${account}.kubeconfig`);
-  const context = { cluster: config.clusters[0]?.name, user: account };
-  writeFileSync(
-    file,
-    stringify({
-      ...config,
-      users: [{ name: account, user: { token } }],
-      contexts: [{ name: account, context }],
-      "current-context": account,
-    }),
-  );
-  return loadKubeApi({ kubeconfig: file });
 }
 
 function messageOf(error: unknown): string {
