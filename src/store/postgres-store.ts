@@ -123,6 +123,8 @@ function parserOf(oid: number, format?: "text" | "binary"): (value: string) => u
 
 /** Each connection may lead to another server than the one before it: after a failover, to one that is a standby yet, or has a newer schema. */
 async function checkConnection(client: ClientBase, target: PostgresTarget, migrations: readonly Migration[]): Promise<void> {
+  // One that breaks while it is in use tells whoever uses it, by the next query; without a listener it would end this process.
+  client.on("error", () => {});
   const { rows } = await client.query<{ standby: boolean; encoding: string }>(
     `select pg_is_in_recovery() as standby, current_setting('server_encoding') as encoding,
       case when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', false) end`,

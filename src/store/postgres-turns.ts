@@ -23,6 +23,7 @@ import { type Tables, tablesOn } from "./tables.ts";
 /** Of one transaction, whatever the reasons. */
 const MAX_ATTEMPTS = 5;
 const READ = "begin isolation level repeatable read read only";
+const WRITE_ACROSS = "begin isolation level repeatable read read write";
 const WRITE = "begin isolation level read committed read write";
 
 export interface PostgresTurnsPorts {
@@ -37,12 +38,14 @@ export class PostgresTurns implements Turns {
   readonly #tables = new WeakMap<ClientBase, Tables>();
   readonly #beginShared: string;
   readonly #beginAlone: string;
+  readonly #beginAcross: string;
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
   constructor(ports: PostgresTurnsPorts) {
     this.#ports = ports;
     this.#beginShared = `${WRITE}; ${advisoryLock(ports.schema, "shared", "era")}`;
+    this.#beginAcross = `${WRITE_ACROSS}; ${advisoryLock(ports.schema, "shared", "era")}`;
     this.#beginAlone = `${WRITE}; ${advisoryLock(ports.schema, "exclusive", "era")}`;
   }
 
@@ -53,6 +56,10 @@ export class PostgresTurns implements Turns {
 
   writeAlone<T>(work: (tables: Tables) => Promise<T>): Promise<T> {
     return this.#run(() => this.#transaction(this.#beginAlone, work));
+  }
+
+  writeAcross<T>(work: (tables: Tables) => Promise<T>): Promise<T> {
+    return this.#run(() => this.#transaction(this.#beginAcross, work));
   }
 
   read<T>(work: (tables: Tables) => Promise<T>): Promise<T> {

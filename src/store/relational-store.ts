@@ -35,6 +35,8 @@ export interface Turns {
   write<T>(of: TurnOf, work: (tables: Tables) => Promise<T>): Promise<T>;
   /** Like `write`, while nobody else writes any row whose epochs an era changes. */
   writeAlone<T>(work: (tables: Tables) => Promise<T>): Promise<T>;
+  /** Like `write`, for what looks at rows of all pools and holds none of them: it sees one moment, and is done anew when others changed what it saw. */
+  writeAcross<T>(work: (tables: Tables) => Promise<T>): Promise<T>;
   /** Sees committed rows only, all of one moment. */
   read<T>(work: (tables: Tables) => Promise<T>): Promise<T>;
   describe(): Promise<StoreDescription>;
@@ -160,7 +162,7 @@ export class RelationalStore implements Store {
   }
 
   collect(now: Instant): Promise<number> {
-    return this.#turns.write(null, ({ collection }) => collection.collect(now));
+    return this.#turns.writeAcross(({ collection }) => collection.collect(now));
   }
 
   sharedSecret(name: string, offered: string): Promise<string> {

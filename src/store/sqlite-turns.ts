@@ -38,6 +38,10 @@ export class SqliteTurns implements Turns {
     return this.#group.write(() => work(this.#tables));
   }
 
+  writeAcross<T>(work: (tables: Tables) => Promise<T>): Promise<T> {
+    return this.#group.write(() => work(this.#tables));
+  }
+
   read<T>(work: (tables: Tables) => Promise<T>): Promise<T> {
     return this.#group.read(() => work(this.#tables));
   }

@@ -179,9 +179,10 @@ function queriesOf(db: Kysely<Schema>) {
   return {
     list: prepare<{ pool: string }, WorkloadTable>((p) => all.where("pool", "=", p.pool).orderBy("ordinal")),
     find: prepare<{ pool: string; ordinal: number }, WorkloadTable>((p) => all.where("pool", "=", p.pool).where("ordinal", "=", p.ordinal)),
-    ofHolder: prepare<{ pool: string; instance: string; bootId: string }, WorkloadTable>((p) =>
-      all.where("pool", "=", p.pool).where("holder", "=", p.instance).where("boot_id", "=", p.bootId),
-    ),
+    ofHolder: prepare<{ pool: string; instance: string; bootId: string }, WorkloadTable>((p) => {
+      const held = all.where("pool", "=", p.pool).where("holder", "=", p.instance).where("boot_id", "=", p.bootId);
+      return isShared(db) ? held.forUpdate() : held;
+    }),
     save: prepare<WorkloadTable>((p) =>
       db
         .insertInto("workloads")
