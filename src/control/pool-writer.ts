@@ -119,14 +119,25 @@ export class PoolWriter {
 
   async #writeStatus(entry: PoolEntry, status: PoolStatus, written: { readonly urgent: string; readonly all: string }): Promise<void> {
     try {
-      const transitions = transitionsOf(status, this.#written.get(entry.key)?.transitions ?? new Map(), secondsOf(this.#clock.now()));
+      const former = this.#written.get(entry.key)?.transitions ?? new Map();
+      const transitions = transitionsOf(status, former, secondsOf(this.#clock.now()));
       const conditions = conditionsOf(entry, status, transitions);
       await this.#kube.patchStatus(refOf(entry), { status: { ...status, conditions } });
       this.#written.set(entry.key, { ...written, at: this.#clock.now(), hasFailed: false, timer: undefined, transitions });
+      this.#tellTransitions(entry, status, former);
     } catch (error) {
       const former = this.#written.get(entry.key);
       if (former) this.#written.set(entry.key, { ...former, at: this.#clock.now(), hasFailed: true });
       if (!isNotFound(error)) this.#log("warn", "the pool's status could not be written", { pool: entry.key, error });
+    }
+  }
+
+  /** What an operator hears of beside the instances. The first look of a controller is no transition. */
+  #tellTransitions(entry: PoolEntry, { conditions }: PoolStatus, former: Transitions): void {
+    for (const { type, status, reason, message } of conditions) {
+      const before = former.get(type)?.status;
+      if (before === undefined || before === status || type === "Progressing") continue;
+      this.tell(entry, reason, message === "" ? "nothing holds it any more" : message, (type === "Held") === (status === "True"));
     }
   }
 
