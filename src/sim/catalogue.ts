@@ -48,6 +48,7 @@ export const FAULT_MEANING: Readonly<Record<FaultKind, string>> = {
   controller_pause: "the controller stands still, as after SIGSTOP",
   two_controllers:
     "a controller stands still, another takes over, the first goes on with what it believed; sometimes a gateway replica reaches that one again",
+  replica_gone: "one of several controllers ends in good order, dies, or stands still (not in the standard mix)",
   second_controller: "two controllers run and act at once, then one of them ends",
   clock_jump: "the wall clock of the controller's or the gateways' machine is set, forward or back, for good or for a while",
   gateway_pause: "a gateway replica stands still",

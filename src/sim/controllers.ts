@@ -1,6 +1,7 @@
 /** The controller as a simulated process: composed by the production composition, started again after each death, as its supervisor would. */
 import type { InstanceDriver } from "../drivers/port.ts";
 import type { LeaseDoor } from "../control/leases.ts";
+import { electedMembers, type Members } from "../control/members.ts";
 import type { Clock, Instant } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
@@ -33,6 +34,7 @@ export interface ControllerParts {
   readonly metrics: Metrics;
   readonly spotLeadMs?: number;
   readonly leaseDoor?: LeaseDoor;
+  readonly members?: Members;
   readonly onPass?: (pass: { readonly snapshot: PoolSnapshot; readonly plan: Plan; readonly at: Instant }) => void;
   readonly evacuationPolicy?: EvacuationPolicy;
 }
@@ -40,11 +42,16 @@ export interface ControllerParts {
 export interface RunnableController {
   readonly controller: { start(): Promise<void>; stop(): void };
   readonly controlPlane: ControlPlane;
+  handOver(): Promise<void>;
 }
 
 export type ComposeController = (parts: ControllerParts) => RunnableController;
 
 export interface ControllersOptions {
+  /** Which one of several. */
+  readonly slot: number;
+  /** There are several: each holds a Lease. */
+  readonly isShared: boolean;
   readonly compose: ComposeController;
   readonly seed: number;
   readonly clock: Clock;
@@ -82,6 +89,7 @@ export interface Reach {
 const LEASE_DOOR: LeaseDoor = { tokens: new LeaseTokens("key of the simulation"), url: () => "http://controller.invalid/v1/leases/renew" };
 
 const RESTART_MS = 500;
+const END_WITHIN_MS = 10_000;
 /** A caller gives up then; what it sent may still be taken by one that stood still. */
 const CALL_TIMEOUT_MS = 5_000;
 
@@ -104,20 +112,34 @@ export class Controllers {
 
   start(): void {
     const { seed, clock, log, observe, compose, spotLeadMs, api, find, store, driver } = this.#options;
-    const name = `controller-${++this.#count}`;
+    const { slot, isShared } = this.#options;
+    const name = `controller-${slot === 0 ? "" : `${"abcdefgh"[slot]}-`}${++this.#count}`;
     const process = new SimulatedProcess(name);
     process.skewMs = this.#skewMs;
     const ports = { ...this.#options, process, random: seededRandom(seed, `${name} wire`) };
     const kube = simulatedKube(api, find, ports);
     const random = seededRandom(seed, name);
+    const sayOf = this.#logOf(process);
+    const members = isShared
+      ? electedMembers({
+          api: kube,
+          namespace: "default",
+          id: name,
+          apiUrl: () => `http://${name}.invalid`,
+          clock: process.clock(clock),
+          random: seededRandom(seed, `${name} election`),
+          log: (level, message, fields) => sayOf[level](fields, message),
+        })
+      : undefined;
     const composed = compose({
+      ...(members === undefined ? {} : { members }),
       kube,
       store: simulatedStore(store, ports),
       driver: simulatedDriver(driver, ports),
       clock: process.clock(clock),
       random,
       ids: seededIds(random),
-      log: this.#logOf(process),
+      log: sayOf,
       metrics: createMetrics(),
       spotLeadMs,
       leaseDoor: LEASE_DOOR,
@@ -158,6 +180,19 @@ export class Controllers {
     process.onCall = (call, what) => heard(call - first, what);
   }
 
+  /** In good order: it hands over what it has, and another one begins later. */
+  endInOrder(downMs: number): boolean {
+    const running = this.#running;
+    if (running === undefined || running.process.isPaused) return false;
+    this.#options.log.add(`${running.process.name} ends`);
+    this.#downMs = downMs;
+    // Whatever it cannot do: its supervisor kills it in the end.
+    const kill = (): void => running.process.kill();
+    this.#options.clock.after(END_WITHIN_MS, kill);
+    void running.composed.handOver().then(kill, kill);
+    return true;
+  }
+
   /** A crash that was armed and did not come about does not. */
   disarm(): void {
     this.#running?.process.crashAfter(Number.POSITIVE_INFINITY, "before");
@@ -166,6 +201,16 @@ export class Controllers {
   /** The only one, and going. */
   get isUp(): boolean {
     return this.#running !== undefined && !this.#running.process.isPaused && this.#others.size === 0;
+  }
+
+  /** The name of the process that its address leads to. */
+  get runs(): string | undefined {
+    return this.#running?.process.name;
+  }
+
+  /** Somebody answers under its address. */
+  get isThere(): boolean {
+    return this.#running !== undefined && !this.#running.process.isPaused;
   }
 
   kubes(): readonly BreakableKube[] {

@@ -74,6 +74,8 @@ export type Fault =
    * to the first one again, as in a network that is parted.
    */
   | { readonly kind: "two_controllers"; readonly pausedMs: number; readonly bothMs: number; readonly strays?: number }
+  /** A replica of the controller ends in good order, or dies, or stands still; only where there are several, and not in the standard mix. */
+  | { readonly kind: "replica_gone"; readonly pick: number; readonly how: "ended" | "killed" | "paused"; readonly forMs: number }
   /** Another one begins beside the one that runs; one of them ends after a while. */
   | { readonly kind: "second_controller"; readonly bothMs: number; readonly firstEnds: boolean }
   | { readonly kind: "clock_jump"; readonly of: "controller" | "gateway"; readonly byMs: number; readonly backAfterMs: number | null }
@@ -189,6 +191,12 @@ const MAKERS: { readonly [K in FaultKind]: (random: Random) => Extract<Fault, { 
     bothMs: between(random, 500, 15_000),
     ...(chance(random, 0.5) ? { strays: random.next() } : {}),
   }),
+  replica_gone: (random) => ({
+    kind: "replica_gone",
+    pick: random.next(),
+    how: pick(random, ["ended", "killed", "paused"]),
+    forMs: between(random, 200, 20_000),
+  }),
   second_controller: (random) => ({ kind: "second_controller", bothMs: between(random, 1_000, 20_000), firstEnds: chance(random, 0.5) }),
   clock_jump: (random) => ({
     kind: "clock_jump",
@@ -212,11 +220,13 @@ const MAKERS: { readonly [K in FaultKind]: (random: Random) => Extract<Fault, { 
 };
 
 export const FAULT_KINDS = Object.keys(MAKERS) as readonly FaultKind[];
+/** Of one controller: what is drawn when nothing else is said. */
+const STANDARD_KINDS: readonly FaultKind[] = FAULT_KINDS.filter((kind) => kind !== "replica_gone");
 
 /** How often each is drawn; what moves capacity is drawn more often than what disturbs. */
 const OFTEN: readonly FaultKind[] = ["node_drift", "spot_notice", "node_death", "controller_crash"];
 
-export function planFaults(random: Random, withinMs: number, kinds: readonly FaultKind[] = FAULT_KINDS): readonly PlannedFault[] {
+export function planFaults(random: Random, withinMs: number, kinds: readonly FaultKind[] = STANDARD_KINDS): readonly PlannedFault[] {
   const urn = [...kinds, ...kinds.filter((kind) => OFTEN.includes(kind))];
   const planned: PlannedFault[] = [];
   for (let left = between(random, 4, 12); left > 0; left--) {

@@ -9,6 +9,8 @@ export interface Scenario {
   readonly nodes: number;
   readonly zones: readonly string[];
   readonly gateways: number;
+  /** Of the controller, which share the pools; 1 when absent. */
+  readonly replicas?: number;
   /** From a container's start to its first passed check. */
   readonly bootMs: readonly [number, number];
   /** From a machine's request to its node; 2 s when absent. */

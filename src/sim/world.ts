@@ -47,7 +47,10 @@ export class World {
   readonly store: Store;
   readonly #rewindable: RewindableStore;
   readonly instances: Instances;
+  /** Where there are several, the first one: most faults of a controller are its. */
   readonly controllers: Controllers;
+  /** Each on a machine of its own; one alone has no election. */
+  readonly replicas: readonly Controllers[];
   /** One per pool. */
   readonly clients: readonly Client[];
   readonly mirror = new Mirror();
@@ -63,6 +66,9 @@ export class World {
   /** By zone: why the cloud launches no machine there. */
   readonly refusals = new Map<string, CapacityRefusal>();
   #replicas = 0;
+  #calls = 0;
+  /** By pool: the process that claimed it last. */
+  readonly #owners = new Map<string, string>();
 
   static async create(options: WorldOptions): Promise<World> {
     const { seed } = options;
@@ -134,21 +140,28 @@ export class World {
     this.#observe = (event) => {
       observe(event, this.mirror, truth);
       if (event.type === "claimed") this.mirror.epochs.set(event.authority.pool, event.authority.epoch);
+      if (event.type === "claimed") this.#owners.set(event.authority.pool, event.process);
       if (event.type === "committed") for (const change of event.changes) this.mirror.apply(event.authority.pool, change);
     };
-    this.controllers = new Controllers({
-      compose,
-      seed,
-      clock,
-      api: tamper?.kube?.(cluster.api) ?? cluster.api,
-      find: (ref) => cluster.store.find(ref),
-      store: tamper?.store?.(this.store) ?? this.store,
-      driver: instances,
-      troubles: this.troubles,
-      log,
-      observe: (event) => this.observe(event),
-      spotLeadMs: scenario.leadMs,
-    });
+    const slots = Array.from({ length: scenario.replicas ?? 1 }, (_, slot) => slot);
+    const controllersOf = (slot: number): Controllers =>
+      new Controllers({
+        slot,
+        isShared: slots.length > 1,
+        compose,
+        seed,
+        clock,
+        api: tamper?.kube?.(cluster.api) ?? cluster.api,
+        find: (ref) => cluster.store.find(ref),
+        store: tamper?.store?.(this.store) ?? this.store,
+        driver: instances,
+        troubles: this.troubles,
+        log,
+        observe: (event) => this.observe(event),
+        spotLeadMs: scenario.leadMs,
+      });
+    this.controllers = controllersOf(0);
+    this.replicas = [this.controllers, ...slots.slice(1).map(controllersOf)];
     instances.useWriters(
       new Writers({
         clock,
@@ -157,7 +170,7 @@ export class World {
         observe: (event) => this.observe(event),
         renew: async (renewal) => {
           const sentAt = clock.now();
-          const grant = await this.controllers.call((controlPlane) => controlPlane.renewLease(renewal));
+          const grant = await this.anyController().call((controlPlane) => controlPlane.renewLease(renewal));
           this.observe({ type: "lease_renewed", bootId: renewal.bootId, sentAt, ttlMs: grant.ttlMs });
           return grant;
         },
@@ -213,7 +226,20 @@ export class World {
       if (name !== "default") await cluster.api.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     for (const { document, namespace } of scenario.pools) await cluster.api.create(POOLS, document, { namespace });
     for (let slot = 0; slot < scenario.gateways; slot++) this.startGateway(slot);
-    this.controllers.start();
+    for (const replica of this.replicas) replica.start();
+  }
+
+  /** Which one a command for this instance is passed on to: the last that claimed its pool, or the first one. */
+  ownerOf(instance: string): Controllers {
+    const process = this.#owners.get(this.mirror.get(instance)?.pool ?? "");
+    return this.replicas.find((replica) => replica.runs === process) ?? this.controllers;
+  }
+
+  /** One that is there, by turns; the first one when none is. */
+  anyController(): Controllers {
+    const up = this.replicas.filter(({ isThere }) => isThere);
+    this.#calls += 1;
+    return up[this.#calls % Math.max(1, up.length)] ?? this.controllers;
   }
 
   async close(): Promise<void> {
@@ -232,7 +258,7 @@ export class World {
       clock: this.clock,
       random: seededRandom(this.seed, id),
       ids: seededIds(seededRandom(this.seed, `${id} ids`)),
-      link: this.#linkOf(process),
+      links: this.replicas.map((controllers) => this.#linkOf(process, controllers)),
       instances: this.instances,
       log: this.log,
       observe: (event) => this.observe(event),
@@ -252,11 +278,11 @@ export class World {
   }
 
   /** Its reports go where its stream goes. */
-  #linkOf(process: SimulatedProcess): ControllerLink {
+  #linkOf(process: SimulatedProcess, controllers: Controllers): ControllerLink {
     let reached: Reach | undefined;
     return {
       open: async (replica, line, closed) => {
-        const reach = (reached = this.controllers.reach(replica));
+        const reach = (reached = controllers.reach(replica));
         if (reach === undefined) throw new RelevoError("connection_refused", "nobody listens there", { class: "retryable" });
         const forget = reach.onDeath(closed);
         try {
@@ -297,7 +323,7 @@ export class World {
   async whatIsMissing(): Promise<readonly string[]> {
     const missing: string[] = [];
     const known = new Set<string>();
-    if (!this.controllers.isUp) missing.push("no controller runs");
+    if (!this.replicas.every(({ isUp }) => isUp)) missing.push("no controller runs");
     for (const pool of this.scenario.pools) missing.push(...(await this.#whatPoolLacks(pool, known)));
     for (const { metadata } of this.cluster.store.list(DEPLOYMENTS).items)
       if (!known.has(metadata.labels?.[LABELS.instance] ?? "")) missing.push(`deployment ${metadata.name} belongs to nobody`);

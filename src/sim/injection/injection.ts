@@ -63,8 +63,9 @@ export class Injection {
 
   /** As AWS does: sends it again until it is taken or refused. */
   post(body: string, tries = SENDER_TRIES): void {
-    const { controllers, clock, log } = this.world;
-    controllers
+    const { clock, log } = this.world;
+    this.world
+      .anyController()
       .call((controlPlane) => controlPlane.receiveNotice({ source: "eventbridge", body, headers: {} }))
       .then(
         (receipt) => log.add(`notice taken: ${JSON.stringify(receipt)}`),

@@ -30,7 +30,7 @@ export const POOL_FAULTS: Handlers<PoolFault> = {
     const serving = world.mirror.living().filter(({ phase }) => phase === "serving");
     const instance = serving[Math.floor(pick * serving.length)]?.id;
     if (instance === undefined) return false;
-    await world.controllers.call((controlPlane) => controlPlane.drain({ instance, by: "an operator", why: "a test" }));
+    await world.ownerOf(instance).call((controlPlane) => controlPlane.drain({ instance, by: "an operator", why: "a test" }));
     return true;
   },
 

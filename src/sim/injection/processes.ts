@@ -6,6 +6,7 @@ type ProcessFault =
   | "controller_crash"
   | "controller_pause"
   | "two_controllers"
+  | "replica_gone"
   | "second_controller"
   | "deposed"
   | "clock_jump"
@@ -39,6 +40,17 @@ export const PROCESS_FAULTS: Handlers<ProcessFault> = {
       injection.until(bothMs, () => first.end());
     });
     return true;
+  },
+
+  replica_gone({ pick, how, forMs }, injection) {
+    const { replicas } = injection.world;
+    const controllers = replicas[Math.floor(pick * replicas.length)];
+    if (controllers === undefined || replicas.length < 2) return false;
+    if (how === "ended") return controllers.endInOrder(forMs);
+    if (how === "killed") return controllers.crash(1, "before", forMs);
+    const resume = controllers.pause();
+    if (resume !== undefined) injection.until(forMs, resume);
+    return resume !== undefined;
   },
 
   second_controller({ bothMs, firstEnds }, injection) {
