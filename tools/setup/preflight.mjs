@@ -27,6 +27,11 @@ function isThere(command) {
   });
 }
 
+/** Debian's python3 comes without it; moto (tools/peers/moto.sh) is installed into one. */
+function hasVenv() {
+  return spawnSync("python3", ["-c", "import venv, ensurepip"]).status === 0;
+}
+
 function oldKubectl() {
   const run = spawnSync("kubectl", ["version", "--client", "-o", "json"], { encoding: "utf8" });
   const minor = /"minor":\s*"(\d+)/.exec(run.stdout ?? "")?.[1];
@@ -35,6 +40,7 @@ function oldKubectl() {
 }
 
 const missing = Object.entries(NEEDED).filter(([command]) => !isThere(command));
+if (!hasVenv()) missing.push(["python3 -m venv", "python3-venv"]);
 if (process.argv.includes("--missing-packages")) {
   process.stdout.write(missing.map(([, debian]) => `${debian}\n`).join(""));
 } else {
