@@ -47,6 +47,22 @@ test("with the values that it comes with it makes what kubectl kustomize makes",
   expect(Object.keys(chart).length).toBeGreaterThan(35);
 });
 
+test("arguments and a cloud's identity can be added", async () => {
+  const values = [
+    "controller.extraArgs={--kube-qps=20,--kube-burst=40}",
+    "controller.annotations.eks\\.amazonaws\\.com/role-arn=arn:aws:iam::1:role/relevo",
+  ];
+  const chart = byName(await rendered("-n", "relevo-system", ...values.flatMap((value) => ["--set", value])));
+  expect(chart["ServiceAccount relevo-system/relevo-controller"]?.metadata).toMatchObject({
+    annotations: { "eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/relevo" },
+  });
+  expect(chart["Deployment relevo-system/relevo-controller"]).toMatchObject({
+    spec: {
+      template: { spec: { containers: [{ args: expect.arrayContaining(["--priority-classes", "--kube-qps=20", "--kube-burst=40"]) }] } },
+    },
+  });
+});
+
 test("replicas, image, namespaces and parts are values", async () => {
   const values = [
     "controller.replicas=1",

@@ -161,7 +161,7 @@ describe("the chart", () => {
 
   test("closes what it opens", () => {
     for (const [path, text] of templates) {
-      const opened = [...text.matchAll(/\{\{-? (if|range)/g)].length;
+      const opened = [...text.matchAll(/\{\{-? (if|range|with) /g)].length;
       expect([path, [...text.matchAll(/\{\{-? end/g)].length]).toEqual([path, opened]);
     }
   });

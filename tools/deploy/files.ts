@@ -1,7 +1,7 @@
 /** All that lies in deploy/, as text by path. Nothing is read and nothing is written here: the same source always gives the same files. */
 import { stringify } from "yaml";
 import { poolDefinition } from "./crd.ts";
-import { labels } from "./names.ts";
+import { labels, withOpenPlaces } from "./names.ts";
 import { networkPolicies, priorityClasses } from "./policies.ts";
 import { controlPlaneRoles, poolNamespaceObjects } from "./rbac.ts";
 import { chartSettings, plainSettings, type Settings } from "./settings.ts";
@@ -89,9 +89,9 @@ function chart(version: string): Json {
 
 const VALUES = {
   image: { repository: "relevo", tag: "", pullPolicy: "IfNotPresent" },
-  controller: { replicas: 3 },
-  gateway: { replicas: 2, serviceType: "ClusterIP" },
-  agent: { enabled: true },
+  controller: { replicas: 3, extraArgs: [], annotations: {} },
+  gateway: { replicas: 2, serviceType: "ClusterIP", extraArgs: [], annotations: {} },
+  agent: { enabled: true, extraArgs: [], annotations: {} },
   networkPolicies: { enabled: true },
   secrets: { store: "relevo-store", token: "relevo-token", gateway: "relevo-gateway" },
   poolNamespaces: ["default"],
@@ -103,5 +103,5 @@ function documents(objects: readonly Json[]): string {
 
 /** As Helm takes it: an expression that stands for a number is no string. */
 function template(objects: readonly Json[]): string {
-  return documents(objects).replaceAll(/"(\{\{ int [^"]*\}\})"/g, "$1");
+  return withOpenPlaces(documents(objects).replaceAll(/"(\{\{ int [^"]*\}\})"/g, "$1"));
 }

@@ -21,6 +21,20 @@ export function accountOf(component: Component | Exclude<Identity, "instances">)
   return `relevo-${component}`;
 }
 
+/** What `withOpenPlaces` makes of the chart's text: here a user's own values go. */
+export const openArgs = (component: Component): string => `@@args ${component}@@`;
+export const openAnnotations = (component: Component): string => `@@annotations ${component}@@`;
+
+/** As Helm takes it: lists and mappings in the places that were left open. */
+export function withOpenPlaces(text: string): string {
+  return text
+    .replaceAll(/^( *)- "@@args (\w+)@@"$/gm, "$1{{- range .Values.$2.extraArgs }}\n$1- {{ . | quote }}\n$1{{- end }}")
+    .replaceAll(
+      /^( *)annotations: "@@annotations (\w+)@@"$/gm,
+      "$1{{- with .Values.$2.annotations }}\n$1annotations:\n$1  {{- toYaml . | nindent 4 }}\n$1{{- end }}",
+    );
+}
+
 export const PORTS = { api: 7070, traffic: 8080, admin: 9090 } as const;
 
 /** For instances, the command line and webhooks: any replica. */

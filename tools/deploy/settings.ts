@@ -11,6 +11,8 @@ export interface Settings {
   readonly tokenSecret: string;
   readonly gatewaySecret: string;
   readonly version: string;
+  /** In a chart, lines stand where a user may add arguments, and annotations of a ServiceAccount, as a cloud's own identity asks for; nothing elsewhere. */
+  readonly isChart: boolean;
 }
 
 /** In a chart: a number that must not be quoted. */
@@ -28,6 +30,7 @@ export function plainSettings(version: string): Settings {
     tokenSecret: "relevo-token",
     gatewaySecret: "relevo-gateway",
     version,
+    isChart: false,
   };
 }
 
@@ -43,5 +46,6 @@ export function chartSettings(version: string): Settings {
     tokenSecret: "{{ .Values.secrets.token }}",
     gatewaySecret: "{{ .Values.secrets.gateway }}",
     version,
+    isChart: true,
   };
 }

@@ -1,6 +1,17 @@
 /** The processes of Relevo as workloads: controller, gateway, agent, and the Services before them. */
 import { INSTANCES_ACCOUNT } from "../../src/kube/permissions.ts";
-import { accountOf, type Component, CONTROLLER_SERVICE, CONTROLLERS_SERVICE, labels, PORTS, selector, SYSTEM_PRIORITY } from "./names.ts";
+import {
+  accountOf,
+  type Component,
+  CONTROLLER_SERVICE,
+  CONTROLLERS_SERVICE,
+  labels,
+  openAnnotations,
+  openArgs,
+  PORTS,
+  selector,
+  SYSTEM_PRIORITY,
+} from "./names.ts";
 import type { Settings } from "./settings.ts";
 import type { Json } from "./structural.ts";
 
@@ -22,7 +33,10 @@ export function serviceAccounts(settings: Settings): readonly Json[] {
   return (["controller", "gateway", "agent"] as const).map((component) => ({
     apiVersion: "v1",
     kind: "ServiceAccount",
-    metadata: meta(accountOf(component), settings, component),
+    metadata: {
+      ...meta(accountOf(component), settings, component),
+      ...(settings.isChart ? { annotations: openAnnotations(component) } : {}),
+    },
     automountServiceAccountToken: false,
   }));
 }
@@ -38,6 +52,7 @@ export function controller(settings: Settings): readonly Json[] {
       `--advertise=http://${CONTROLLER_SERVICE}.${settings.namespace}.svc:${PORTS.api}`,
       `--instances-account=${INSTANCES_ACCOUNT}`,
       "--priority-classes",
+      ...more("controller", settings),
     ],
     env: [
       fromSecret("RELEVO_STORE", storeSecret, "url"),
@@ -82,6 +97,7 @@ export function gateway(settings: Settings): readonly Json[] {
       `--admin-port=${PORTS.admin}`,
       "--key-file=/etc/relevo/gateway/key",
       `--grace=${GATEWAY_GRACE_S}s`,
+      ...more("gateway", settings),
     ],
     env: [fromSecret("RELEVO_TOKEN", settings.tokenSecret, "token")],
     ports: [
@@ -115,7 +131,12 @@ export function gateway(settings: Settings): readonly Json[] {
 export function agent(settings: Settings): readonly Json[] {
   const container = {
     name: "agent",
-    args: ["agent", "--node=$(NODE_NAME)", `--controller=http://${CONTROLLER_SERVICE}.${settings.namespace}.svc:${PORTS.api}`],
+    args: [
+      "agent",
+      "--node=$(NODE_NAME)",
+      `--controller=http://${CONTROLLER_SERVICE}.${settings.namespace}.svc:${PORTS.api}`,
+      ...more("agent", settings),
+    ],
     env: [
       fromPod("NODE_NAME", "spec.nodeName"),
       fromPod("POD_NAMESPACE", "metadata.namespace"),
@@ -147,6 +168,10 @@ export function agent(settings: Settings): readonly Json[] {
       },
     },
   ];
+}
+
+function more(component: Component, { isChart }: Settings): readonly string[] {
+  return isChart ? [openArgs(component)] : [];
 }
 
 function podSpec(component: Component, { image, pullPolicy }: Settings, container: Json, rest: Json): Json {
