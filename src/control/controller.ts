@@ -242,7 +242,10 @@ export class Controller {
     const rows = entry && (await this.#parts.store.readPool(pool));
     if (!entry || !rows) return undefined;
     const rewound = await this.#rewoundBy(entry, rows);
-    return this.#plan(await this.#services.holdOn(entry, rows), rows, rewound, false);
+    const pass = this.#plan(await this.#services.holdOn(entry, rows), rows, rewound, false);
+    // Another one judges its writers.
+    if (this.#claims.of(pool) === undefined && this.#parts.members.isShared) this.#parts.leases.forget(pool);
+    return pass;
   }
 
   /** Why nothing is done for the pool: the store is behind what somebody has seen. As of the last pass. */

@@ -29,6 +29,8 @@ test(
     for (const load of loads) load.startAct("hand-overs");
     await fleet.until("it is under load", () => loads.every((load) => load.snapshot().outcomes.completed > 40));
 
+    expect(await drainThroughAnother(ownerOf(before, "delta"))).toEqual({ status: 200, reason: "operator_drain" });
+
     const victim = ownerOf(before, POOLS[0]);
     const his = POOLS.filter((pool) => before.get(pool) === victim);
     const areAnothers = async () => [...(await fleet.owners(his)).values()].every((owner) => owner !== null && owner !== victim);
@@ -62,6 +64,28 @@ test(
   },
   TIMEOUT_MS,
 );
+
+/** A command reaches the pool's owner through any replica, and each tells of all. */
+async function drainThroughAnother(owner: string): Promise<{ readonly status: number; readonly reason: string | undefined }> {
+  const other = [...fleet.replicas].find(([name]) => name !== owner)?.[1].url ?? "";
+  const told = (await (await fetch(`${other}/v1/controllers`)).json()) as {
+    items: { controller: string; live: boolean; pools: string[] }[];
+  };
+  expect(told.items.map(({ controller, live }) => [controller, live])).toEqual([...fleet.replicas.keys()].map((name) => [name, true]));
+  expect(told.items.flatMap(({ pools }) => pools).toSorted()).toEqual(POOLS.map((pool) => `default/${pool}`));
+  const instance = (await fleet.rows("delta"))?.instances[0]?.id ?? "";
+  const answer = await fetch(`${other}/v1/instances/${instance}/drain`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ by: "a test", why: "to show it" }),
+  });
+  await fleet.until("it was replaced", async () => {
+    const instances = (await fleet.rows("delta"))?.instances ?? [];
+    return instances.length === 2 && instances.every(({ id, phase }) => id !== instance && phase === "serving");
+  });
+  const evidence = await fleet.store.listEvidence("default/delta", 10);
+  return { status: answer.status, reason: evidence.find((each) => each.instance === instance)?.reason };
+}
 
 function ownerOf(owners: ReadonlyMap<string, string | null>, pool: string | undefined): string {
   const owner = owners.get(pool ?? "");

@@ -3,7 +3,7 @@
  * processes, a real database.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createWriteStream } from "node:fs";
+import { createWriteStream, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -172,9 +172,24 @@ export class Controllers {
   async until(sentence: string, holds: () => boolean | Promise<boolean>, limitMs = LIMIT_MS): Promise<void> {
     const end = clock.monotonic() + limitMs;
     while (!(await holds())) {
-      if (clock.monotonic() > end) throw new Error(`not within ${limitMs} ms: ${sentence} (logs in ${this.dir})`);
+      if (clock.monotonic() > end) throw new Error(`not within ${limitMs} ms: ${sentence}\n${await this.#picture()}`);
       await clock.sleep(20);
     }
+  }
+
+  /** What a failure is understood by: the rows of each pool, and what each process said last. */
+  async #picture(): Promise<string> {
+    const pools = await Promise.all(
+      (await this.store.listPools()).map(async (pool) => {
+        const rows = await this.store.readPool(pool);
+        const instances = rows?.instances.map(({ id, phase, trust, failure }) => `${id} ${phase} ${trust} ${failure ?? ""}`);
+        const steps = rows?.openSteps.map(({ id, state, attempts, notBefore }) => `${id} ${state} ${attempts} ${notBefore - clock.now()}`);
+        const reasons = rows?.reasons.map(({ subject, reason }) => `${subject} ${JSON.stringify(reason)}`);
+        return JSON.stringify({ pool, owner: rows?.owner, instances, steps, reasons, failures: rows?.failures }, null, 1);
+      }),
+    );
+    const logs = [...this.replicas.keys()].map((name) => `${name}:\n${readFileSync(join(this.dir, `${name}.log`), "utf8").slice(-6_000)}`);
+    return [...pools, JSON.stringify(await this.store.listGateways()), ...logs].join("\n");
   }
 
   async close(): Promise<void> {
@@ -191,6 +206,8 @@ export class Controllers {
     const text = JSON.stringify(pool).replaceAll('"app":"orders"', `"app":"${name}"`);
     const draft = JSON.parse(text) as typeof pool & { metadata: { name: string }; spec: Record<string, unknown> };
     draft.metadata.name = name;
+    // On a busy machine a candidate may be too late, and the pool is not to wait ten minutes for it.
+    draft.spec["disruption"] = { ...(draft.spec["disruption"] as object), candidates: { retries: 20, per: "10m" } };
     draft.spec["traffic"] = { route: name, retry: "idempotent", queue: { limit: 500, wait: "5s" } };
     await this.kube.create(POOLS, draft, { namespace: "default" });
   }
