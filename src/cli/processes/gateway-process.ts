@@ -1,10 +1,11 @@
 /** `relevo gateway`: the data plane. It never opens the store; it holds a stream to each controller. */
 import { createServer as createHttpServer } from "node:http";
-import { type Gateway, startGateway } from "../../gateway/server.ts";
+import { startGateway } from "../../gateway/server.ts";
 import type { TokenKey } from "../../gateway/tokens.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
 import { createLogger } from "../../server/log.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
+import { gatewayAdmin } from "./gateway-admin.ts";
 
 export interface GatewayProcessOptions {
   /** Of each controller; a name with several addresses means one at each. */
@@ -41,21 +42,7 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
     random: systemRandom,
     log,
   });
-  const admin = createHttpServer((request, response) => {
-    if (request.url === "/healthz") return void response.writeHead(200).end("ok\n");
-    if (request.url === "/readyz") {
-      const trouble = notReady(gateway);
-      return void response.writeHead(trouble === undefined ? 200 : 503).end(`${trouble ?? "ready"}\n`);
-    }
-    if (request.url !== "/metrics") return void response.writeHead(404).end();
-    gateway.metrics.metrics().then(
-      (text) => response.writeHead(200, { "content-type": gateway.metrics.contentType }).end(text),
-      (error: unknown) => {
-        log.error({ err: error }, "the metrics cannot be collected");
-        response.writeHead(500).end();
-      },
-    );
-  });
+  const admin = createHttpServer(gatewayAdmin(gateway, (err) => log.error({ err }, "the metrics cannot be collected")));
   const adminPort = await new Promise<number>((resolve, reject) => {
     admin.once("error", reject);
     admin.listen(options.adminPort, options.adminHost, () => {
@@ -68,10 +55,4 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
   await asked;
   await gateway.close({ graceMs: options.graceMs });
   admin.close();
-}
-
-/** A gateway that is cut off is ready all the same: it serves on with what it knows. */
-function notReady({ core }: Gateway): string | undefined {
-  if (core.stopping) return "it ends";
-  return core.membership.isInformed ? undefined : "no controller has said yet who may get traffic";
 }
