@@ -16,7 +16,7 @@ import { Lanes, MAX_WAITING } from "./lanes.ts";
 import { type StoreDescription, storeOutcomeUnknown, storeUnavailable } from "./port.ts";
 import { PostgresKysely } from "./postgres-dialect.ts";
 import { meaningOf, toStoreError } from "./postgres-errors.ts";
-import { advisoryLock } from "./postgres-migrate.ts";
+import { eraLock } from "./postgres-migrate.ts";
 import type { TurnOf, Turns } from "./relational-store.ts";
 import { type Tables, tablesOn } from "./tables.ts";
 
@@ -44,9 +44,9 @@ export class PostgresTurns implements Turns {
 
   constructor(ports: PostgresTurnsPorts) {
     this.#ports = ports;
-    this.#beginShared = `${WRITE}; ${advisoryLock(ports.schema, "shared", "era")}`;
-    this.#beginAcross = `${WRITE_ACROSS}; ${advisoryLock(ports.schema, "shared", "era")}`;
-    this.#beginAlone = `${WRITE}; ${advisoryLock(ports.schema, "exclusive", "era")}`;
+    this.#beginShared = `${WRITE}; ${eraLock(ports.schema, "shared")}`;
+    this.#beginAcross = `${WRITE_ACROSS}; ${eraLock(ports.schema, "shared")}`;
+    this.#beginAlone = `${WRITE}; ${eraLock(ports.schema, "exclusive")}`;
   }
 
   write<T>(of: TurnOf, work: (tables: Tables) => Promise<T>): Promise<T> {

@@ -32,14 +32,14 @@ export async function reading<T>(target: TransferTarget, work: (access: RowAcces
 export async function filling<T>(target: TransferTarget, isDry: boolean, work: (access: RowAccess) => Promise<T>): Promise<T> {
   const end = isDry ? "ROLLBACK" : "COMMIT";
   if (!isPostgresUrl(target.store)) return inSqlite(target.store, "BEGIN IMMEDIATE", end, work);
-  const [{ advisoryLock }, { parsePostgresUrl }, { migratePostgresStore }] = await Promise.all([
+  const [{ eraLock }, { parsePostgresUrl }, { migratePostgresStore }] = await Promise.all([
     import("./postgres-migrate.ts"),
     import("./postgres-url.ts"),
     import("./postgres-store.ts"),
   ]);
   const { schema } = parsePostgresUrl(target.store);
   await migratePostgresStore(optionsOf(target), false);
-  return inPostgres(target, `begin; ${advisoryLock(schema, "exclusive", "era")}`, work, end);
+  return inPostgres(target, `begin; ${eraLock(schema, "exclusive")}`, work, end);
 }
 
 /** From which schema to which; with `isDry` nothing is changed. Errors: those of `openStore`. */

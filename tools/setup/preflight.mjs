@@ -1,6 +1,6 @@
 // What the tests against real programs need. Names what is missing and the Debian package that brings it, and fails: a tier never skips.
 import { spawnSync } from "node:child_process";
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 /** Command → Debian package. `.ci/run` installs from this list. */
@@ -10,11 +10,16 @@ const NEEDED = {
   wrk: "wrk",
   h2load: "nghttp2-client",
   python3: "python3",
+  initdb: "postgresql",
 };
 /** Of 1.x: older ones lack `--subresource` and print other tables. Debian 12 has 1.20, Debian 13 a good one. */
 const KUBECTL_MINOR = 27;
 
-const PATH = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/sbin"].filter((folder) => folder !== "");
+/** Debian keeps the server's programs out of the path, a folder for each version. */
+const POSTGRES = "/usr/lib/postgresql";
+const POSTGRES_FOLDERS = existsSync(POSTGRES) ? readdirSync(POSTGRES).map((version) => join(POSTGRES, version, "bin")) : [];
+
+const PATH = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/sbin", ...POSTGRES_FOLDERS].filter((folder) => folder !== "");
 
 function isThere(command) {
   return PATH.some((folder) => {
