@@ -74,6 +74,8 @@ export interface FleetOptions {
   /** Of the Pool, beside and over what the example has. */
   readonly spec?: Readonly<Record<string, unknown>>;
   readonly gracePeriodS?: number;
+  /** The URL of a PostgreSQL database; a file of its own unless given. */
+  readonly store?: string;
 }
 
 export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
@@ -94,7 +96,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   closing.push(() => ledger.close());
   const kube = httpKubeApi({ baseUrl: cluster.url });
   closing.push(() => kube.close());
-  const storePath = join(dir, "store.db");
+  const storePath = options.store ?? join(dir, "store.db");
   let running = await startController(kube, storePath, log);
   closing.push(() => running.close());
   const { url } = running;

@@ -1,0 +1,6 @@
+import { test } from "vitest";
+import { outage } from "./postgres-outage.ts";
+
+test("PostgreSQL is gone for 2 minutes in the middle of a replacement: clients are served, and the replacement ends when it is back", async () => {
+  await outage(120_000);
+});
