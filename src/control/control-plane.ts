@@ -10,28 +10,21 @@ import { NODES } from "../kube/resources.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import type { GatewayReport, RouteCounts } from "../model/membership.ts";
 import { isLeaving, type Phase } from "../model/phase.ts";
-import { machineIdOf } from "../notices/machine.ts";
-import type { Evidence } from "../model/evidence.ts";
-import type { Witness } from "../model/witness.ts";
 import { routeOf } from "../model/pool.ts";
 import type { Workload } from "../model/writer.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
 import type { HeartbeatRegistry } from "../observe/source-heartbeats.ts";
-import { witnessesOf } from "../observe/witnesses.ts";
-import { nodeViews } from "../observe/node-views.ts";
 import type { World } from "../observe/world.ts";
 import type { InstanceSnapshot } from "../plan/snapshot.ts";
 import type {
   ControllerState,
   ControlPlane,
-  CordonState,
   DrainCommand,
   Explanation,
   GatewayReplicaState,
   InstanceState,
-  NodeState,
   PlanResult,
   PoolState,
   Readiness,
@@ -47,6 +40,7 @@ import type { GatewayRegistry } from "./gateways.ts";
 import type { Journal } from "./journal.ts";
 import type { Leases } from "./leases.ts";
 import type { Member, Members } from "./members.ts";
+import { findWitnesses, listCordons, listNodes } from "./node-desk.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 import type { Witnesses } from "./rewound.ts";
 import { checkStore, recoverStore, refuseRewound } from "./store-desk.ts";
@@ -210,61 +204,6 @@ function seenInstance(pass: Pass | undefined, instance: string): InstanceSnapsho
 function workloadState({ controller }: ControlPlaneParts, workload: Workload): WorkloadState {
   const seen = workload.holder === null ? undefined : seenInstance(controller.lastPass(workload.pool), workload.holder.instance);
   return { workload, lease: seen?.lease.state ?? "none" };
-}
-
-function listCordons({ world }: ControlPlaneParts): readonly CordonState[] {
-  return world.nodes.list().flatMap(({ metadata, spec }) => {
-    const step = metadata.annotations[ANNOTATIONS.cordonedBy];
-    if (step === undefined || !spec.unschedulable) return [];
-    return [
-      { node: metadata.name, nodeUid: metadata.uid, step, evidence: metadata.annotations[ANNOTATIONS.cordonedFor] ?? null, at: null },
-    ];
-  });
-}
-
-function listNodes({ world, notices, clock }: ControlPlaneParts): readonly NodeState[] {
-  const view = nodeViews({ world, noticed: notices.findings(), now: clock.now() });
-  return world.nodes.list().flatMap((node) => {
-    const seen = view(node.metadata.name);
-    if (!seen) return [];
-    const instances = world.pods.byIndex("node", seen.name).flatMap(({ metadata }) => metadata.labels["relevo.dev/instance"] ?? []);
-    return [
-      {
-        name: seen.name,
-        uid: seen.uid,
-        zone: seen.spot.zone || null,
-        instanceType: seen.spot.instanceType || null,
-        capacityType: seen.spot.capacityType || null,
-        machineId: machineIdOf(node.spec.providerID) ?? null,
-        ready: seen.ready,
-        unschedulable: seen.unschedulable,
-        cordonedByUs: seen.cordonedBy !== null,
-        deleting: seen.deleting,
-        owner: seen.owner,
-        findings: seen.findings.map(({ reason, loss, deadline }) => ({ reason, loss, deadline })),
-        instances: [...new Set(instances)].toSorted(),
-      },
-    ];
-  });
-}
-
-/** Notices that are looked through for witnesses: the newest. */
-const WITNESSING_NOTICES = 2_000;
-
-async function findWitnesses(
-  { store, world, notices, clock }: ControlPlaneParts,
-  evidence: readonly Evidence[],
-): Promise<ReadonlyMap<string, readonly Witness[]>> {
-  if (evidence.length === 0) return new Map();
-  const view = nodeViews({ world, noticed: notices.findings(), now: clock.now() });
-  return witnessesOf(evidence, {
-    notices: await store.listNotices(WITNESSING_NOTICES),
-    machineOf: (uid) => notices.machineOf(uid),
-    findingsOf: (uid) => {
-      const [node] = world.nodes.byIndex("uid", uid);
-      return (node && view(node.metadata.name)?.findings) ?? [];
-    },
-  });
 }
 
 async function listGateways(parts: ControlPlaneParts): Promise<readonly GatewayReplicaState[]> {

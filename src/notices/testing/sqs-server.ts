@@ -2,9 +2,10 @@
  * A stand-in for SQS on loopback that speaks the SDK's JSON protocol: visibility, receive counts, long polls, dead letters. Faithful where moto was compared
  * (sqs.long.test.ts runs the same cases against moto).
  */
-import { createHash, randomUUID } from "node:crypto";
+import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { systemClock, systemIds } from "../../kernel/system.ts";
 
 interface Stored {
   readonly id: string;
@@ -47,8 +48,10 @@ class Queue implements StandInQueue {
   }
 
   send(...bodies: readonly string[]): void {
-    const now = Date.now();
-    this.#stored.push(...bodies.map((body) => ({ id: randomUUID(), body, sentAt: now, receiveCount: 0, visibleAt: 0, receipt: "" })));
+    const now = systemClock.now();
+    this.#stored.push(
+      ...bodies.map((body) => ({ id: systemIds.next("message"), body, sentAt: now, receiveCount: 0, visibleAt: 0, receipt: "" })),
+    );
     for (const wake of this.waiting) wake();
   }
 
@@ -56,7 +59,7 @@ class Queue implements StandInQueue {
   dead = () => [...this.#dead];
 
   receive(max: number, visibilitySeconds: number): readonly Stored[] {
-    const now = Date.now();
+    const now = systemClock.now();
     const received: Stored[] = [];
     for (const message of [...this.#stored]) {
       if (received.length >= max) break;
@@ -68,7 +71,7 @@ class Queue implements StandInQueue {
       }
       message.receiveCount++;
       message.visibleAt = now + visibilitySeconds * 1_000;
-      message.receipt = randomUUID();
+      message.receipt = systemIds.next("receipt");
       received.push(message);
     }
     return received;
@@ -82,7 +85,7 @@ class Queue implements StandInQueue {
   setVisibility(receipt: string, seconds: number): boolean {
     const message = this.#stored.find((each) => each.receipt === receipt);
     if (!message) return false;
-    message.visibleAt = Date.now() + seconds * 1_000;
+    message.visibleAt = systemClock.now() + seconds * 1_000;
     return true;
   }
 }
@@ -150,18 +153,18 @@ export async function startSqsStandIn(): Promise<SqsStandIn> {
 
   async function receive(queue: Queue, call: Call, request: IncomingMessage): Promise<readonly Stored[]> {
     const { MaxNumberOfMessages = 1, WaitTimeSeconds = 0, VisibilityTimeout = 30 } = call;
-    const until = Date.now() + WaitTimeSeconds * 1_000;
+    const until = systemClock.now() + WaitTimeSeconds * 1_000;
     for (;;) {
       const received = request.socket.destroyed ? [] : queue.receive(MaxNumberOfMessages, VisibilityTimeout);
-      if (received.length > 0 || Date.now() >= until || request.socket.destroyed) return received;
+      if (received.length > 0 || systemClock.now() >= until || request.socket.destroyed) return received;
       await new Promise<void>((resolve) => {
         const wake = (): void => {
           queue.waiting.delete(wake);
-          clearTimeout(timer);
+          timer.cancel();
           resolve();
         };
         // What was invisible becomes visible without anybody saying so.
-        const timer = setTimeout(wake, 50);
+        const timer = systemClock.after(50, wake);
         queue.waiting.add(wake);
       });
     }

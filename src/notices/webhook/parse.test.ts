@@ -6,10 +6,11 @@ import type { Announcement } from "../source.ts";
 import { aBody } from "../testing/fuzz.ts";
 import { parseWebhook, WEBHOOK } from "./parse.ts";
 
+const NOW = Date.UTC(2030, 0, 1);
 const FOLDER = new URL("./samples/", import.meta.url);
 const sample = (name: string): string => readFileSync(new URL(name, FOLDER), "utf8");
 const parse = (body: unknown, headers: Readonly<Record<string, string>> = {}): Announcement =>
-  parseWebhook({ body: typeof body === "string" ? body : JSON.stringify(body), headers });
+  parseWebhook({ body: typeof body === "string" ? body : JSON.stringify(body), headers }, { receivedAt: NOW });
 
 function refusal(body: unknown, headers: Readonly<Record<string, string>> = {}): unknown {
   try {
@@ -71,6 +72,11 @@ test("a cancellation is of the same subject as what it takes back, and is no dup
   );
   expect(subjectOf(cancelled ?? { source: "", dedupeKey: "" })).toBe(subjectOf(said ?? { source: "", dedupeKey: "" }));
   expect(cancelled?.dedupeKey).not.toBe(said?.dedupeKey);
+});
+
+test("what goes now has its end now, unless a time is given", () => {
+  const going = (deadline?: string) => parse({ id: "1", kind: "going", machines: [MACHINE], deadline });
+  expect([going().deadline, going("2030-01-01T00:00:30Z").deadline]).toEqual([NOW, NOW + 30_000]);
 });
 
 test("a kind or a type that is not known is kept, whatever its data", () => {

@@ -10,7 +10,7 @@ import { instantSchema } from "../../kube/types.ts";
 import { excerpt, NoticeError } from "../notice.ts";
 import { machineIdFrom } from "../machine.ts";
 import { parseNoticeBody, parseObject, parseWith } from "../parse-body.ts";
-import type { Announcement, NoticeMessage, NoticeReason, NoticeSource } from "../source.ts";
+import type { Announcement, NoticeMessage, NoticeReason, NoticeSource, ParseContext } from "../source.ts";
 
 export const WEBHOOK = "webhook";
 
@@ -47,11 +47,19 @@ export const webhookSource: NoticeSource = {
   name: WEBHOOK,
   sender: "anybody",
   headers: ["content-type", "ce-specversion", "ce-id", "ce-source", "ce-type"],
-  parse: (message) => [parseWebhook(message)],
+  parse: (message, context) => [parseWebhook(message, context)],
 };
 
 /** Throws NoticeError and nothing else. */
-export function parseWebhook({ body, headers }: NoticeMessage): Announcement {
+export function parseWebhook(message: NoticeMessage, { receivedAt }: ParseContext): Announcement {
+  const announcement = understand(message);
+  // What goes now has no other deadline.
+  return announcement.reason === "instance_state_change"
+    ? { ...announcement, deadline: announcement.deadline ?? receivedAt }
+    : announcement;
+}
+
+function understand({ body, headers }: NoticeMessage): Announcement {
   const message = parseNoticeBody(body);
   if (headers["ce-specversion"] !== undefined) return parseCloudEvent(attributesOf(headers), message, []);
   const isStructured = /^application\/cloudevents\+json\b/i.test(headers["content-type"] ?? "") || Object.hasOwn(message, "specversion");
