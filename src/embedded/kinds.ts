@@ -38,6 +38,14 @@ export interface KindSpec extends ResourceType {
   readonly specFields?: readonly string[];
   /** At most so many objects: beyond it the oldest goes, as old events do. */
   readonly keepNewest?: number;
+  /** Of an object that went at once, DELETE answers the object and not a Status. */
+  readonly deleteTellsObject?: boolean;
+  /** A PUT of what is not there makes it. */
+  readonly createsOnUpdate?: boolean;
+  /** Its name is not looked at. */
+  readonly anyName?: boolean;
+  /** It has a generation, and that never rises. */
+  readonly generationStays?: boolean;
   /** What `kubectl explain` says. */
   readonly description: string;
 }
@@ -77,6 +85,10 @@ function kind(type: ResourceType, row: Row): KindSpec {
 
 const ready = (condition: string): string => `=condition:${condition}`;
 
+const EVENT_FIELDS =
+  "action count eventTime firstTimestamp involvedObject lastTimestamp message reason related reportingComponent reportingInstance series source type".split(
+    " ",
+  );
 const WORKLOAD_FIELDS = ["spec", "status"];
 const POD_SPEC_FIELDS =
   "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy enableServiceLinks ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname hostnameOverride imagePullSecrets initContainers nodeName nodeSelector os overhead preemptionPolicy priority priorityClassName readinessGates resourceClaims resources restartPolicy runtimeClassName schedulerName schedulingGates securityContext serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes workloadRef".split(
@@ -140,6 +152,7 @@ export const KINDS: readonly KindSpec[] = [
     shortNames: ["po"],
     categories: ["all"],
     subresources: ["status", "eviction", "binding", "log"],
+    deleteTellsObject: true,
     statusTakesLabels: true,
     columns: [
       column("Ready", "=pod-ready"),
@@ -165,12 +178,15 @@ export const KINDS: readonly KindSpec[] = [
   kind(types.SERVICES, {
     description: "A Service is a named set of pods and their ports.",
     shortNames: ["svc"],
+    deleteTellsObject: true,
+    createsOnUpdate: true,
     categories: ["all"],
     subresources: ["status"],
     hasGeneration: false,
     columns: [
       column("Type", "spec.type"),
       column("Cluster-IP", "spec.clusterIP"),
+      column("External-IP", "=list:spec.externalIPs"),
       column("Port(s)", "=service-ports"),
       wide("Selector", "=map:spec.selector"),
     ],
@@ -180,19 +196,19 @@ export const KINDS: readonly KindSpec[] = [
   kind(types.CONFIG_MAPS, {
     description: "A ConfigMap holds configuration for pods.",
     shortNames: ["cm"],
-    columns: [column("Data", "=count:data,binaryData", "integer")],
+    columns: [column("Data", "=count:data,binaryData")],
     fields: ["data", "binaryData", "immutable"],
   }),
   kind(types.SECRETS, {
     description: "A Secret holds what only some may read.",
-    columns: [column("Type", "type"), column("Data", "=count:data", "integer")],
+    columns: [column("Type", "type"), column("Data", "=count:data")],
     selectableFields: ["type"],
     fields: ["data", "stringData", "type", "immutable"],
   }),
   kind(types.SERVICE_ACCOUNTS, {
     description: "A ServiceAccount names who a pod acts as.",
     shortNames: ["sa"],
-    columns: [column("Secrets", "=count:secrets", "integer")],
+    deleteTellsObject: true,
     fields: ["secrets", "imagePullSecrets", "automountServiceAccountToken"],
   }),
   kind(types.PERSISTENT_VOLUME_CLAIMS, {
@@ -220,6 +236,9 @@ export const KINDS: readonly KindSpec[] = [
   kind(types.EVENTS, {
     description: "An Event tells what happened to an object.",
     shortNames: ["ev"],
+    createsOnUpdate: true,
+    anyName: true,
+    fields: EVENT_FIELDS,
     keepNewest: 5_000,
     columns: [
       column("Last Seen", "=event-last-seen"),
@@ -252,8 +271,8 @@ export const KINDS: readonly KindSpec[] = [
     subresources: ["status", "scale"],
     columns: [
       column("Ready", "=ready-of-desired"),
-      column("Up-to-date", "=number:status.updatedReplicas", "integer"),
-      column("Available", "=number:status.availableReplicas", "integer"),
+      column("Up-to-date", "=number:status.updatedReplicas"),
+      column("Available", "=number:status.availableReplicas"),
       wide("Containers", "=container-names"),
       wide("Images", "=container-images"),
       wide("Selector", "=selector"),
@@ -325,17 +344,19 @@ export const KINDS: readonly KindSpec[] = [
   kind(types.POD_DISRUPTION_BUDGETS, {
     description: "A PodDisruptionBudget bounds how many pods may be evicted at once.",
     shortNames: ["pdb"],
+    anyName: true,
     subresources: ["status"],
     columns: [
-      column("Min available", "=or-na:spec.minAvailable"),
-      column("Max unavailable", "=or-na:spec.maxUnavailable"),
-      column("Allowed disruptions", "=number:status.disruptionsAllowed", "integer"),
+      column("Min Available", "=or-na:spec.minAvailable"),
+      column("Max Unavailable", "=or-na:spec.maxUnavailable"),
+      column("Allowed Disruptions", "=number:status.disruptionsAllowed", "integer"),
     ],
     fields: WORKLOAD_FIELDS,
     specFields: ["maxUnavailable", "minAvailable", "selector", "unhealthyPodEvictionPolicy"],
   }),
   kind(types.LEASES, {
     description: "A Lease is held by one at a time and has to be renewed.",
+    createsOnUpdate: true,
     columns: [column("Holder", "spec.holderIdentity")],
     fields: ["spec"],
     specFields: ["acquireTime", "holderIdentity", "leaseDurationSeconds", "leaseTransitions", "preferredHolder", "renewTime", "strategy"],
@@ -344,7 +365,8 @@ export const KINDS: readonly KindSpec[] = [
     description: "A PriorityClass gives pods a priority.",
     shortNames: ["pc"],
     hasGeneration: true,
-    columns: [column("Value", "value", "integer"), column("Global-default", "=flag:globalDefault", "boolean")],
+    generationStays: true,
+    columns: [column("Value", "value", "integer"), column("Global-Default", "=flag:globalDefault", "boolean")],
     fields: ["value", "globalDefault", "description", "preemptionPolicy"],
   }),
   kind(STORAGE_CLASSES, {

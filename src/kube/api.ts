@@ -141,7 +141,7 @@ export interface KubeApi {
   create(type: ResourceType, object: KubeObjectDraft, options?: { readonly namespace?: string | undefined }): Promise<KubeObject>;
   /** PUT; `object.metadata.resourceVersion`, when given, is a precondition. */
   replace(ref: ObjectRef, object: KubeObjectDraft): Promise<KubeObject>;
-  /** A JSON merge patch (RFC 7386); `metadata.uid` and `metadata.resourceVersion` inside it are preconditions (409 otherwise). */
+  /** A JSON merge patch (RFC 7386); `metadata.uid` and `metadata.resourceVersion` inside it are preconditions (`isConflict` otherwise). */
   patch(ref: ObjectRef, body: Readonly<Record<string, unknown>>): Promise<KubeObject>;
   /** A JSON merge patch of the status subresource. */
   patchStatus(ref: ObjectRef, body: Readonly<Record<string, unknown>>): Promise<KubeObject>;
@@ -183,7 +183,7 @@ export function isNotFound(error: unknown): boolean {
 }
 
 export function isConflict(error: unknown): boolean {
-  return error instanceof KubeApiError && error.httpCode === 409 && error.status.reason !== "AlreadyExists";
+  return error instanceof KubeApiError && error.class === "conflict";
 }
 
 export function isAlreadyExists(error: unknown): boolean {
@@ -199,6 +199,13 @@ export function isGone(error: unknown): boolean {
 }
 
 function classify(status: KubeStatus): ErrorClass {
+  if (status.code === 422 && isOfAnother(status)) return "conflict";
   if (status.code === 409 && status.reason !== "AlreadyExists") return "conflict";
   return status.code === 429 || status.code >= 500 ? "retryable" : "terminal";
+}
+
+/** A patch that names the uid of an object which is not there any more is answered 422, not 409. */
+function isOfAnother({ details }: KubeStatus): boolean {
+  const causes = details?.causes ?? [];
+  return causes.length > 0 && causes.every(({ field }) => field === "metadata.uid");
 }

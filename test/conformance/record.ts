@@ -1,10 +1,10 @@
 /** `node test/conformance/record.ts`: writes `recorded.json`, what a real API server answers to every case. Needs the programs of `npm run kubernetes:build`. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { startKubernetes } from "../../tools/kubernetes/cluster.ts";
+import { startReal } from "./real.ts";
 import { runAll } from "./run-all.ts";
 
-const cluster = await startKubernetes({ parts: [] });
+const cluster = await startReal();
 try {
   const recording = await runAll({ url: cluster.url, token: "admin-token" });
   const lines = Object.entries(recording).map(

@@ -146,7 +146,7 @@ class CaseRun {
       ...(code === undefined ? {} : { code }),
       ...(reason === undefined ? {} : { reason }),
       ...(Object.keys(given).length === 0 ? {} : { details: given }),
-      ...(causes === undefined ? {} : { causes: (causes as readonly Json[]).map(({ reason: why, field }) => [why, field]) }),
+      ...(causes === undefined ? {} : { causes: uniqueCauses(causes as readonly Json[]) }),
     };
   }
 
@@ -195,9 +195,12 @@ class CaseRun {
   }
 
   #plainValue(value: unknown): unknown {
-    return value === undefined ? undefined : (JSON.parse(this.#plain(JSON.stringify(value))) as unknown);
+    return value === undefined ? undefined : (JSON.parse(this.#plain(JSON.stringify(value)), withoutNull) as unknown);
   }
 }
+
+/** A field that is null and one that is not there are the same. */
+const withoutNull = (_key: string, value: unknown): unknown => value ?? undefined;
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -208,6 +211,12 @@ function parse(text: string): Json | undefined {
   } catch {
     return undefined; // plain text is an answer too
   }
+}
+
+/** A real server says some of them twice. */
+function uniqueCauses(causes: readonly Json[]): readonly unknown[] {
+  const texts = causes.map(({ reason, field }) => JSON.stringify([reason, field]));
+  return [...new Set(texts)].map((text) => JSON.parse(text) as unknown);
 }
 
 function tableFacts(body: Json): Told {

@@ -1,6 +1,7 @@
 /** What every KubeApi must do, whatever stands behind it: the semantics of the Kubernetes API that the product relies on. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import {
+  isConflict,
   type KubeApi,
   KubeApiError,
   type KubeObject,
@@ -156,7 +157,11 @@ export function kubeApiContract(name: string, open: () => Promise<KubeApiUnderTe
 
     expect(await refusal(api.create(LEASES, lease("2030-01-01T00:00:00.123Z")))).toEqual([400, "BadRequest"]);
     await api.create(LEASES, lease("2030-01-01T00:00:00.123456Z"));
-    expect(await refusal(api.patch(ref(LEASES, "l"), { spec: { renewTime: "2030-01-01T00:00:00.123Z" } }))).toEqual([422, "Invalid"]);
+    expect(await refusal(api.patch(ref(LEASES, "l"), { spec: { renewTime: "2030-01-01T00:00:00.123Z" } }))).toEqual([
+      422,
+      "Invalid",
+      ["FieldValueInvalid", "patch"],
+    ]);
   });
 
   it("lists by label and by field, in the order of names", async () => {
@@ -223,7 +228,9 @@ export function kubeApiContract(name: string, open: () => Promise<KubeApiUnderTe
     const { metadata } = await api.create(CONFIG_MAPS, mapNamed("a", { x: "1" }, { k: "1", l: "2" }));
     const { uid, resourceVersion } = metadata;
 
-    expect(await refusal(api.patch(ref(CONFIG_MAPS, "a"), { metadata: { uid: "another" }, data: { k: "2" } }))).toEqual([409, "Conflict"]);
+    const ofAnother = api.patch(ref(CONFIG_MAPS, "a"), { metadata: { uid: "another" }, data: { k: "2" } });
+    expect(await refusal(ofAnother)).toEqual([422, "Invalid", ["FieldValueInvalid", "metadata.uid"]]);
+    expect(await ofAnother.catch(isConflict)).toBe(true);
     expect(await refusal(api.patch(ref(CONFIG_MAPS, "a"), { metadata: { resourceVersion: "1" }, data: { k: "2" } }))).toEqual([
       409,
       "Conflict",

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../../kernel/clock.ts";
 import type { KubeObject } from "../../kube/api.ts";
-import { badRequest } from "../store/api-errors.ts";
+import { badRequest, invalid } from "../store/api-errors.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import type { PodLogs } from "./pod-logs.ts";
 
@@ -55,9 +55,11 @@ export function textOf(query: URLSearchParams, name: string): string | undefined
   return query.get(name) ?? undefined;
 }
 
-export function isDryRun(query: URLSearchParams): boolean {
+export function isDryRun(query: URLSearchParams, options: "CreateOptions" | "UpdateOptions" | "PatchOptions" | "DeleteOptions"): boolean {
   const value = query.get("dryRun");
   if (value === null || value === "") return false;
-  if (value !== "All") throw badRequest(`Invalid value: ${JSON.stringify(value)}: dryRun must be All`);
-  return true;
+  if (value === "All") return true;
+  throw invalid({ group: "meta.k8s.io", plural: options, kind: options }, "", [
+    { field: "dryRun", message: `${JSON.stringify([value])}: supported values: "All"`, reason: "FieldValueNotSupported" },
+  ]);
 }

@@ -3,10 +3,11 @@ import type { ServerResponse } from "node:http";
 import type { KubeObject } from "../../kube/api.ts";
 import { apiVersionOf } from "../../kube/resources.ts";
 import type { KindSpec } from "../kinds.ts";
+import { invalid } from "../store/api-errors.ts";
 import type { StoreListOptions } from "../store/object-lists.ts";
 import { sendJson, sendJsonText } from "./answer.ts";
 import { type ApiContext, type Exchange, textOf, wholeNumber } from "./context.ts";
-import { type IncludeObject, isTableWanted, tableOf } from "./table.ts";
+import { type IncludeObject, isMetadataWanted, isTableWanted, metadataOf, tableOf } from "./table.ts";
 
 export function sendObject(
   context: ApiContext,
@@ -45,6 +46,10 @@ export async function sendList(context: ApiContext, exchange: Exchange, kind: Ki
       tableOf(kind, list.items, metadata, { now: context.clock.now(), include: includeOf(exchange), withColumns: true }),
     );
   }
+  if (isMetadataWanted(exchange.request.headers.accept)) {
+    const metadataHead = JSON.stringify({ kind: "PartialObjectMetadataList", apiVersion: "meta.k8s.io/v1", metadata });
+    return streamItems(exchange.response, metadataHead, list.items, metadataOf);
+  }
   const head = JSON.stringify({ kind: `${kind.kind}List`, apiVersion: apiVersionOf(kind), metadata });
   return streamItems(exchange.response, head, list.items, kind.custom ? (item) => item : withoutAddress);
 }
@@ -81,13 +86,21 @@ function drained(response: ServerResponse): Promise<void> {
 }
 
 /** Items of a built-in kind carry no kind and apiVersion. */
-function withoutAddress(object: KubeObject): Readonly<Record<string, unknown>> {
+export function withoutAddress(object: KubeObject): Readonly<Record<string, unknown>> {
   const { apiVersion: _apiVersion, kind: _kind, ...rest } = object;
   return rest;
 }
 
 export function listOptions(query: URLSearchParams, namespace: string | undefined): StoreListOptions {
   const match = query.get("resourceVersionMatch");
+  if (match !== null && match !== "" && !query.get("resourceVersion"))
+    throw invalid({ group: "meta.k8s.io", plural: "listoptions", kind: "ListOptions" }, "", [
+      {
+        field: "resourceVersionMatch",
+        message: "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        reason: "FieldValueForbidden",
+      },
+    ]);
   return {
     namespace,
     labelSelector: textOf(query, "labelSelector"),

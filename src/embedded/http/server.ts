@@ -7,10 +7,11 @@ import { RelevoError } from "../../kernel/errors.ts";
 import { isLoopback, isLoopbackHostHeader } from "../../kernel/loopback.ts";
 import { KubeApiError, type ObjectRef } from "../../kube/api.ts";
 import type { KindSpec } from "../kinds.ts";
-import { methodNotAllowed } from "../store/api-errors.ts";
+import { methodNotAllowed, noSuchResource } from "../store/api-errors.ts";
 import type { Validator } from "../store/object-rules.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { sendError, sendJson, sendText } from "./answer.ts";
+import { parseObject, readBody } from "./body.ts";
 import { type ApiContext, type Exchange, ObjectTexts, isTrue } from "./context.ts";
 import { AGGREGATED_TYPE, aggregatedDiscovery, coreVersions, groupList, groupOf, resourceList } from "./discovery.ts";
 import { openApiDocument, openApiIndex } from "./openapi.ts";
@@ -122,7 +123,7 @@ async function serve(context: ApiContext, guard: Guard, request: IncomingMessage
   const [path = "/", search = ""] = (request.url ?? "/").split("?", 2);
   const exchange: Exchange = { method: request.method ?? "GET", path, query: new URLSearchParams(search), request, response };
   const route = routeTo(path, context.store.kinds);
-  if (!route) return serveDocument(context, exchange);
+  if (!route) return exchange.method === "POST" && path === ACCESS_REVIEWS ? reviewAccess(exchange) : serveDocument(context, exchange);
   checkAccept(request.headers.accept);
   if (route.to === "collection") return serveCollection(context, exchange, route.kind, route.namespace);
   const ref: ObjectRef = { type: route.kind, namespace: route.namespace, name: route.name };
@@ -190,10 +191,26 @@ const VERSION = {
   platform: "node",
 };
 
+const ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+/** Whoever may ask at all may do everything: there are no roles here. */
+async function reviewAccess({ request, response }: Exchange): Promise<void> {
+  const { spec } = parseObject(await readBody(request));
+  const status = { allowed: true, reason: "the embedded cluster has no roles" };
+  sendJson(response, 201, { kind: "SelfSubjectAccessReview", apiVersion: "authorization.k8s.io/v1", metadata: {}, spec, status });
+}
+
+/** Below a version that is served an unknown resource is told in a Status, elsewhere in plain text. */
+function unknownPath({ kinds }: ApiContext["store"], path: string): KubeApiError {
+  const [root, first = "", second = "", ...rest] = path.split("/").filter((part) => part !== "");
+  const isServed = root === "api" ? second !== "" : root === "apis" && rest.length > 0 && resourceList(kinds, first, second) !== undefined;
+  return isServed ? noSuchResource() : new KubeApiError({ code: 404, message: "404 page not found" }, "unknown path");
+}
+
 /** Discovery, OpenAPI, version, health. */
 function serveDocument(context: ApiContext, exchange: Exchange): void {
   const { response, path } = exchange;
-  if (exchange.method !== "GET") return sendError(response, new KubeApiError({ code: 404, message: "404 page not found" }, "unknown path"));
+  if (exchange.method !== "GET") return sendError(response, unknownPath(context.store, path));
   if (["/healthz", "/readyz", "/livez"].includes(path)) return sendText(response, 200, "ok");
   const { kinds } = context.store;
   const isAggregated = exchange.request.headers.accept?.includes("as=APIGroupDiscoveryList") ?? false;
@@ -204,7 +221,7 @@ function serveDocument(context: ApiContext, exchange: Exchange): void {
     return void response.writeHead(200, { "content-type": OPENAPI_V2_TYPE }).end(openApiV2(kinds));
   }
   const document = documentAt(context, path.replace(/\/$/, ""));
-  if (document === undefined) return sendError(response, new KubeApiError({ code: 404, message: "404 page not found" }, "unknown path"));
+  if (document === undefined) return sendError(response, unknownPath(context.store, path));
   sendJson(response, 200, document);
 }
 

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import type { KubeObject, ObjectRef } from "../../kube/api.ts";
 import type { KindSpec } from "../kinds.ts";
-import { badRequest, methodNotAllowed, notFound } from "../store/api-errors.ts";
+import { badRequest, invalid, methodNotAllowed, noSuchResource } from "../store/api-errors.ts";
 import { isJsonObject, type JsonObject, valueAt } from "../store/json.ts";
 import { mergePatch } from "../store/merge-patch.ts";
 import { bindPod, evictPod } from "../store/pod-subresources.ts";
@@ -33,7 +33,7 @@ export async function serveSubresource(
 ): Promise<void> {
   const refusal = NOT_SERVED[subresource];
   if (refusal !== undefined) throw notServed(refusal);
-  if (!(kind.subresources as readonly string[]).includes(subresource)) throw notFound(kind, `${ref.name}/${subresource}`);
+  if (!(kind.subresources as readonly string[]).includes(subresource)) throw noSuchResource();
   switch (subresource) {
     case "eviction":
       return evict(context, exchange, ref);
@@ -58,7 +58,7 @@ async function evict(context: ApiContext, exchange: Exchange, ref: ObjectRef): P
   const name = valueAt(eviction, "metadata.name");
   if (name !== ref.name) throw badRequest(`name in URL does not match name in Eviction object: ${ref.name} and ${String(name)}`);
   const options = isJsonObject(eviction["deleteOptions"]) ? eviction["deleteOptions"] : {};
-  const dryRun = isDryRun(exchange.query) || (Array.isArray(options["dryRun"]) && options["dryRun"].includes("All"));
+  const dryRun = isDryRun(exchange.query, "CreateOptions") || (Array.isArray(options["dryRun"]) && options["dryRun"].includes("All"));
   evictPod(context.store, ref, { ...options, dryRun });
   sendJson(exchange.response, 201, SUCCESS);
 }
@@ -85,11 +85,15 @@ async function scale(context: ApiContext, exchange: Exchange, ref: ObjectRef): P
     (before) => {
       const wanted = given ?? (mergePatch(scaleOf(before), patch) as JsonObject);
       const replicas = valueAt(wanted, "spec.replicas") ?? 0;
+      if (!Number.isInteger(replicas) || (replicas as number) < 0)
+        throw invalid({ group: "autoscaling", plural: "scales", kind: "Scale" }, ref.name, [
+          { field: "spec.replicas", message: `${JSON.stringify(replicas)}: must be greater than or equal to 0` },
+        ]);
       const { uid, resourceVersion } = isJsonObject(wanted["metadata"]) ? wanted["metadata"] : {};
       const asked = { ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }) };
       return { ...before, metadata: { ...before.metadata, ...asked }, spec: { ...(before["spec"] as JsonObject), replicas } };
     },
-    { dryRun: isDryRun(exchange.query) },
+    { dryRun: isDryRun(exchange.query, exchange.method === "PUT" ? "UpdateOptions" : "PatchOptions") },
   );
   sendJson(exchange.response, 200, scaleOf(scaled));
 }

@@ -1,12 +1,13 @@
 /** POST, PUT, PATCH and DELETE. */
 import type { DeleteOptions, KubeObject, KubeObjectDraft, ObjectRef } from "../../kube/api.ts";
-import { PODS } from "../../kube/resources.ts";
-import { type KindSpec, kindKey } from "../kinds.ts";
-import { badRequest, invalid, methodNotAllowed, notFound, unsupportedMediaType } from "../store/api-errors.ts";
+import { apiVersionOf, PODS } from "../../kube/resources.ts";
+import type { KindSpec } from "../kinds.ts";
+import { badRequest, invalid, methodNotAllowed, notFound, undecodablePatch, unsupportedMediaType } from "../store/api-errors.ts";
 import { formatSeconds } from "../store/deletion.ts";
 import { isJsonObject, type JsonObject } from "../store/json.ts";
 import { applyJsonPatch } from "../store/json-patch.ts";
 import { mergePatch } from "../store/merge-patch.ts";
+import { checkAddress } from "../store/new-object.ts";
 import { refOf, type WriteOptions } from "../store/object-store.ts";
 import { applyObject } from "../store/server-side-apply.ts";
 import { strategicMerge } from "../store/strategic-merge.ts";
@@ -14,7 +15,7 @@ import { sendJson } from "./answer.ts";
 import { parseObject, parseValue, type RequestBody, readBody } from "./body.ts";
 import { type ApiContext, type Exchange, isDryRun, isTrue, textOf, wholeNumber } from "./context.ts";
 import { unknownFields } from "./field-validation.ts";
-import { listOptions, sendObject } from "./reads.ts";
+import { listOptions, sendObject, withoutAddress } from "./reads.ts";
 
 const PATCH_TYPES = [
   "application/json-patch+json",
@@ -28,7 +29,7 @@ export async function createObject(context: ApiContext, exchange: Exchange, kind
   const object = parseObject(await readBody(exchange.request)) as unknown as KubeObjectDraft;
   const draft = { ...object, metadata: isJsonObject(object.metadata) ? object.metadata : {} };
   const headers = checkFields(context, exchange, kind, draft);
-  const created = context.store.create(kind, draft, { namespace, dryRun: isDryRun(exchange.query) });
+  const created = context.store.create(kind, draft, { namespace, dryRun: isDryRun(exchange.query, "CreateOptions") });
   sendObject(context, exchange, kind, created, 201, headers);
 }
 
@@ -41,8 +42,14 @@ export async function replaceObject(
 ): Promise<void> {
   const object = parseObject(await readBody(exchange.request)) as unknown as KubeObjectDraft;
   const draft = { ...object, metadata: isJsonObject(object.metadata) ? object.metadata : {} };
+  checkAddress(kind, draft as unknown as JsonObject, ref);
   const headers = checkFields(context, exchange, kind, draft);
-  sendObject(context, exchange, kind, context.store.replace(ref, draft, { part, dryRun: isDryRun(exchange.query) }), 200, headers);
+  const dryRun = isDryRun(exchange.query, "UpdateOptions");
+  const isNew = kind.createsOnUpdate === true && part === undefined && !context.store.find(ref);
+  const stored = isNew
+    ? context.store.create(kind, draft, { namespace: ref.namespace, dryRun })
+    : context.store.replace(ref, draft, { part, dryRun });
+  sendObject(context, exchange, kind, stored, isNew ? 201 : 200, headers);
 }
 
 export async function patchObject(
@@ -53,7 +60,7 @@ export async function patchObject(
   part: WriteOptions["part"],
 ): Promise<void> {
   const body = await readBody(exchange.request);
-  const options = { part, dryRun: isDryRun(exchange.query) };
+  const options = { part, dryRun: isDryRun(exchange.query, "PatchOptions") };
   if (body.mediaType === "application/apply-patch+yaml") return applyConfig(context, exchange, kind, ref, parseConfig(body), options);
   const headers: Record<string, string> = {};
   const change = patchOf(kind, body);
@@ -106,6 +113,9 @@ function applyConfig(
     throw invalid({ group: "meta.k8s.io", plural: "patchoptions", kind: "PatchOptions" }, "", [
       { field: "fieldManager", message: "is required for apply patch", reason: "FieldValueRequired" },
     ]);
+  const named = isJsonObject(config["metadata"]) ? config["metadata"]["name"] : undefined;
+  if (named !== undefined && named !== "" && named !== ref.name)
+    throw badRequest(`the name of the object (${String(named)}) does not match the name on the URL (${ref.name})`);
   const headers = checkFields(context, exchange, kind, config);
   const { store, clock } = context;
   const request = { manager, force: isTrue(exchange.query, "force"), at: formatSeconds(clock.now()), custom: kind.custom };
@@ -144,9 +154,9 @@ function checkFields(
   if (unknown.length === 0) return {};
   const sentences = unknown.map((field) => `unknown field "${field}"`);
   if (mode !== "Strict") return { warning: sentences.map((sentence) => `299 - ${JSON.stringify(sentence)}`).join(", ") };
-  throw badRequest(
-    `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${sentences.join(", ")}`,
-  );
+  const problem = `strict decoding error: ${sentences.join(", ")}`;
+  if (before !== undefined) throw undecodablePatch(problem);
+  throw badRequest(`${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: ${problem}`);
 }
 
 const PROPAGATION: readonly unknown[] = ["Background", "Foreground", "Orphan"];
@@ -165,7 +175,7 @@ async function deleteOptions({ request, query }: Exchange): Promise<DeleteOption
     preconditions: { uid: textOrNone(preconditions["uid"]), resourceVersion: textOrNone(preconditions["resourceVersion"]) },
     gracePeriodSeconds: (graceS ?? undefined) as number | undefined,
     propagationPolicy: (policy ?? undefined) as DeleteOptions["propagationPolicy"],
-    dryRun: isDryRun(query) || (Array.isArray(given["dryRun"]) && given["dryRun"].includes("All")),
+    dryRun: isDryRun(query, "DeleteOptions") || (Array.isArray(given["dryRun"]) && given["dryRun"].includes("All")),
   };
 }
 
@@ -175,8 +185,7 @@ function textOrNone(value: unknown): string | undefined {
 
 export async function deleteObject(context: ApiContext, exchange: Exchange, kind: KindSpec, ref: ObjectRef): Promise<void> {
   const { object, gone } = context.store.delete(ref, await deleteOptions(exchange));
-  // A pod's DELETE always answers the pod.
-  if (!gone || kindKey(kind) === kindKey(PODS)) return sendJson(exchange.response, 200, object);
+  if (!gone || kind.deleteTellsObject) return sendJson(exchange.response, 200, object);
   const { name, uid } = object.metadata;
   sendJson(exchange.response, 200, {
     kind: "Status",
@@ -195,7 +204,15 @@ export async function deleteCollection(
 ): Promise<void> {
   if (kind.namespaced && namespace === undefined) throw methodNotAllowed("the server does not allow this method on the requested resource");
   const options = await deleteOptions(exchange);
-  const { items } = context.store.list(kind, { ...listOptions(exchange.query, namespace), limit: undefined });
-  for (const object of items) if (context.store.find(refOf(kind, object))) context.store.delete(refOf(kind, object), options);
-  sendJson(exchange.response, 200, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" });
+  const { items, resourceVersion } = context.store.list(kind, { ...listOptions(exchange.query, namespace), limit: undefined });
+  const deleted: KubeObject[] = [];
+  for (const object of items)
+    if (context.store.find(refOf(kind, object))) deleted.push(context.store.delete(refOf(kind, object), options).object);
+  const shown = kind.custom ? deleted : deleted.map(withoutAddress);
+  sendJson(exchange.response, 200, {
+    kind: `${kind.kind}List`,
+    apiVersion: apiVersionOf(kind),
+    metadata: { resourceVersion },
+    items: shown,
+  });
 }

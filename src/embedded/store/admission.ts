@@ -164,10 +164,37 @@ export function shapeProblem(metadata: unknown): string | undefined {
   return undefined;
 }
 
-/** What is wrong with an object whatever its kind. */
-export function metadataProblems(metadata: JsonObject): readonly FieldProblem[] {
-  const problems: FieldProblem[] = [];
+/** Finalizers without a domain that Kubernetes itself sets. */
+const STANDARD_FINALIZERS: readonly unknown[] = ["orphan", "foregroundDeletion", "kubernetes"];
+
+function ownershipProblems(metadata: JsonObject, isCustom: boolean): readonly FieldProblem[] {
+  const finalizers: readonly unknown[] = Array.isArray(metadata["finalizers"]) ? metadata["finalizers"] : [];
+  const owners: readonly unknown[] = Array.isArray(metadata["ownerReferences"]) ? metadata["ownerReferences"] : [];
+  return [
+    ...finalizers.flatMap((finalizer, index) =>
+      isCustom || STANDARD_FINALIZERS.includes(finalizer) || String(finalizer).includes("/")
+        ? []
+        : [
+            {
+              field: `metadata.finalizers[${index}]`,
+              message: `${JSON.stringify(finalizer)}: name is neither a standard finalizer name nor is it fully qualified`,
+            },
+          ],
+    ),
+    ...owners.flatMap((owner) =>
+      isJsonObject(owner) && owner["uid"] === "" ? [{ field: "metadata.ownerReferences.uid", message: '"": must not be empty' }] : [],
+    ),
+  ];
+}
+
+/** What is wrong with an object by the rules for all kinds. */
+export function metadataProblems(
+  metadata: JsonObject,
+  kind: { readonly custom: boolean; readonly anyName?: boolean },
+): readonly FieldProblem[] {
+  const problems: FieldProblem[] = [...ownershipProblems(metadata, kind.custom)];
   const name = metadata["name"];
+  if (kind.anyName) return problems;
   if (typeof name !== "string" || name.length > NAME_MAX || !DNS_SUBDOMAIN.test(name)) {
     problems.push({
       field: "metadata.name",
@@ -187,6 +214,20 @@ export function metadataProblems(metadata: JsonObject): readonly FieldProblem[] 
 
 type Check = (object: JsonObject) => readonly FieldProblem[];
 
+const RESTART_POLICIES: readonly unknown[] = ["Always", "OnFailure", "Never"];
+const PORT_MAX = 65_535;
+
+function portProblems(container: unknown, at: string): readonly FieldProblem[] {
+  const ports: unknown = isJsonObject(container) ? container["ports"] : undefined;
+  return (Array.isArray(ports) ? ports : []).flatMap((port: unknown, index) => {
+    const number = isJsonObject(port) ? port["containerPort"] : undefined;
+    if (Number.isInteger(number) && (number as number) > 0 && (number as number) <= PORT_MAX) return [];
+    return [
+      { field: `${at}.ports[${index}].containerPort`, message: `${JSON.stringify(number)}: must be between 1 and ${PORT_MAX}, inclusive` },
+    ];
+  });
+}
+
 function podSpecProblems(spec: unknown, at: string): readonly FieldProblem[] {
   const containers = isJsonObject(spec) ? spec["containers"] : undefined;
   if (!Array.isArray(containers) || containers.length === 0)
@@ -198,24 +239,32 @@ function podSpecProblems(spec: unknown, at: string): readonly FieldProblem[] {
     if (typeof name !== "string" || name === "")
       problems.push({ field: `${at}.containers[${index}].name`, message: "a name", reason: "FieldValueRequired" });
     else if (names.has(name))
-      problems.push({ field: `${at}.containers[${index}].name`, message: `Duplicate value: ${JSON.stringify(name)}` });
+      problems.push({ field: `${at}.containers[${index}].name`, message: JSON.stringify(name), reason: "FieldValueDuplicate" });
     names.add(name);
+    problems.push(...portProblems(container, `${at}.containers[${index}]`));
   }
+  const policy = isJsonObject(spec) ? spec["restartPolicy"] : undefined;
+  if (policy !== undefined && !RESTART_POLICIES.includes(policy))
+    problems.push({ field: `${at}.restartPolicy`, message: JSON.stringify(policy), reason: "FieldValueNotSupported" });
   return problems;
 }
 
 /** A workload's selector must select its own template, or its controller would make pods for ever. */
 function workloadProblems(object: JsonObject): readonly FieldProblem[] {
   const selector = valueAt(object, "spec.selector");
-  if (!isJsonObject(selector)) return [{ field: "spec.selector", message: "a label selector", reason: "FieldValueRequired" }];
+  const problems: FieldProblem[] = [];
+  if (!isJsonObject(selector)) problems.push({ field: "spec.selector", message: "a label selector", reason: "FieldValueRequired" });
   const labels = valueAt(object, "spec.template.metadata.labels");
-  const problems = [...podSpecProblems(valueAt(object, "spec.template.spec"), "spec.template.spec")];
-  if (!matchesLabelSelector(selector as LabelSelector, isJsonObject(labels) ? (labels as Record<string, string>) : {})) {
+  if (
+    !isJsonObject(selector) ||
+    !matchesLabelSelector(selector as LabelSelector, isJsonObject(labels) ? (labels as Record<string, string>) : {})
+  ) {
     problems.push({
       field: "spec.template.metadata.labels",
       message: `${JSON.stringify(labels ?? {})}: \`selector\` does not match template \`labels\``,
     });
   }
+  problems.push(...podSpecProblems(valueAt(object, "spec.template.spec"), "spec.template.spec"));
   const replicas = valueAt(object, "spec.replicas");
   if (replicas !== undefined && (!Number.isInteger(replicas) || (replicas as number) < 0)) {
     problems.push({ field: "spec.replicas", message: `${JSON.stringify(replicas)}: must be a whole number, zero or more` });
@@ -223,12 +272,29 @@ function workloadProblems(object: JsonObject): readonly FieldProblem[] {
   return problems;
 }
 
+const DATA_BYTES_MAX = 2 ** 20;
+
 const CHECKS: Readonly<Record<string, Check>> = {
   Pod: (pod) => podSpecProblems(pod["spec"], "spec"),
   Deployment: workloadProblems,
   ReplicaSet: workloadProblems,
   StatefulSet: workloadProblems,
   DaemonSet: workloadProblems,
+  ConfigMap(map) {
+    const bytes = Object.values({ ...(map["data"] as JsonObject), ...(map["binaryData"] as JsonObject) }).reduce<number>(
+      (sum, value) => sum + Buffer.byteLength(String(value)),
+      0,
+    );
+    return bytes > DATA_BYTES_MAX
+      ? [{ field: "[]", message: `may not be more than ${DATA_BYTES_MAX} bytes`, reason: "FieldValueTooLong" }]
+      : [];
+  },
+  Lease(lease) {
+    const seconds = valueAt(lease, "spec.leaseDurationSeconds");
+    return typeof seconds === "number" && seconds <= 0
+      ? [{ field: "spec.leaseDurationSeconds", message: `${seconds}: must be greater than 0` }]
+      : [];
+  },
   PodDisruptionBudget(budget) {
     const both = valueAt(budget, "spec.minAvailable") !== undefined && valueAt(budget, "spec.maxUnavailable") !== undefined;
     return both ? [{ field: "spec", message: "minAvailable and maxUnavailable cannot be both set" }] : [];
@@ -241,7 +307,7 @@ export function kindProblems(object: JsonObject, kind: { readonly kind: string; 
 }
 
 /** What of a pod's spec may change after its creation; `nodeName` once, from nothing. */
-const POD_SPEC_MUTABLE = ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"];
+const POD_SPEC_MUTABLE = ["activeDeadlineSeconds", "tolerations", "schedulingGates"];
 
 function podSpecRest(spec: JsonObject): JsonObject {
   const rest: Mutable = { ...spec };
@@ -261,6 +327,17 @@ export function changeProblems(
   after: JsonObject,
 ): readonly FieldProblem[] {
   if (kind.custom) return [];
+  if (kind.kind === "Node") {
+    const machine = valueAt(before, "spec.providerID");
+    if (machine === undefined || machine === "" || machine === valueAt(after, "spec.providerID")) return [];
+    return [
+      {
+        field: "spec.providerID",
+        message: "node updates may not change providerID except from empty to valid",
+        reason: "FieldValueForbidden",
+      },
+    ];
+  }
   if (kind.kind === "Pod") {
     const old = before["spec"];
     const now = after["spec"];

@@ -69,7 +69,14 @@ export interface FieldProblem {
   readonly field: string;
   readonly message: string;
   /** `FieldValueInvalid` when absent. */
-  readonly reason?: "FieldValueInvalid" | "FieldValueRequired" | "FieldValueForbidden" | "FieldValueNotSupported" | undefined;
+  readonly reason?:
+    | "FieldValueInvalid"
+    | "FieldValueRequired"
+    | "FieldValueForbidden"
+    | "FieldValueNotSupported"
+    | "FieldValueDuplicate"
+    | "FieldValueTooLong"
+    | undefined;
 }
 
 const CAUSE_SENTENCE = {
@@ -77,6 +84,8 @@ const CAUSE_SENTENCE = {
   FieldValueRequired: "Required value",
   FieldValueForbidden: "Forbidden",
   FieldValueNotSupported: "Unsupported value",
+  FieldValueDuplicate: "Duplicate value",
+  FieldValueTooLong: "Too long",
 } as const;
 
 export function invalid(type: Named, name: string, problems: readonly FieldProblem[]): KubeApiError {
@@ -103,6 +112,29 @@ export function unprocessablePatch(sentence: string): KubeApiError {
     message: `the server rejected our request due to an error in our request: ${sentence}`,
     details: {},
   });
+}
+
+/** What a patch makes of an object cannot be read as one of its kind. */
+export function undecodablePatch(sentence: string): KubeApiError {
+  const cause = { reason: "FieldValueInvalid", message: `Invalid value: ${sentence}`, field: "patch" };
+  return failure({ code: 422, reason: "Invalid", message: ` "" is invalid: patch: ${cause.message}`, details: { causes: [cause] } });
+}
+
+/** Custom resources are replaced only by who says from which state. */
+export function unconditional(type: Named, name: string): KubeApiError {
+  const message = "Invalid value: 0: must be specified for an update";
+  const cause = { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion" };
+  return failure({
+    code: 422,
+    reason: "Invalid",
+    message: `${qualified(type)} "${name}" is invalid: metadata.resourceVersion: ${message}`,
+    details: details(type, name, { causes: [cause] }),
+  });
+}
+
+/** There is no such resource below a version that is served. */
+export function noSuchResource(): KubeApiError {
+  return failure({ code: 404, reason: "NotFound", message: "the server could not find the requested resource", details: {} });
 }
 
 export function unsupportedMediaType(sentence: string): KubeApiError {

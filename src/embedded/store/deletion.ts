@@ -33,7 +33,7 @@ export function planDeletion(kind: KindSpec, object: KubeObject, options: Delete
       metadata: {
         ...object.metadata,
         ...(finalizers.length === 0 ? {} : { finalizers }),
-        ...(generation === undefined ? {} : { generation: generation + 1 }),
+        ...(generation === undefined || deletionTimestamp !== undefined ? {} : { generation: generation + 1 }),
         deletionTimestamp: formatSeconds(begun + graceS * 1_000),
         deletionGracePeriodSeconds: graceS,
       },

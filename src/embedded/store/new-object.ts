@@ -81,6 +81,7 @@ export function checkAddress(
     throw badRequest(`the API version in the data (${String(object["apiVersion"])}) does not match the expected API version (${expected})`);
   }
   if (object["kind"] !== undefined && object["kind"] !== "" && object["kind"] !== kind.kind) {
+    if (kind.custom) throw wrongKind(kind, object);
     throw badRequest(`the kind in the data (${String(object["kind"])}) does not match the expected kind (${kind.kind})`);
   }
   const metadata = object["metadata"] ?? {};
@@ -95,12 +96,20 @@ export function checkAddress(
   }
 }
 
+/** Only custom resources are told apart so late that it is a fault of the object. */
+function wrongKind(kind: KindSpec, object: JsonObject): Error {
+  const { metadata } = object;
+  const name = isJsonObject(metadata) && typeof metadata["name"] === "string" ? metadata["name"] : "";
+  const given = String(object["kind"]);
+  return invalid({ ...kind, kind: given }, name, [{ field: "kind", message: `${JSON.stringify(given)}: must be ${kind.kind}` }]);
+}
+
 function isOther(given: unknown, wanted: unknown): boolean {
   return given !== undefined && given !== "" && given !== wanted;
 }
 
 /** What a written object says it was computed from. */
-export function identityOf(candidate: JsonObject): Preconditions {
+function identityOf(candidate: JsonObject): Preconditions {
   const metadata = isJsonObject(candidate["metadata"]) ? candidate["metadata"] : {};
   const { uid, resourceVersion } = metadata;
   return {
@@ -109,11 +118,29 @@ export function identityOf(candidate: JsonObject): Preconditions {
   };
 }
 
-/** Throws 409 when the object is another one, or was changed. */
+/** Of a DELETE and an eviction. Throws 409 when the object is another one, or was changed. */
 export function checkPreconditions(kind: ResourceType, object: KubeObject, { uid, resourceVersion }: Preconditions): void {
   const { name } = object.metadata;
+  // Unlike elsewhere the details name the Kind.
+  const named = { ...kind, plural: kind.kind };
   if (uid !== undefined && uid !== object.metadata.uid) {
-    throw conflict(kind, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${object.metadata.uid}`);
+    throw conflict(named, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${object.metadata.uid}`);
   }
+  if (resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion) {
+    const found = object.metadata.resourceVersion;
+    throw conflict(
+      named,
+      name,
+      `Precondition failed: ResourceVersion in precondition: ${resourceVersion}, ResourceVersion in object meta: ${found}`,
+    );
+  }
+}
+
+/** Of a patched object: 409 when it was computed from an older state, 422 when from another object. */
+export function checkIdentity(kind: ResourceType, object: KubeObject, candidate: JsonObject): void {
+  const { uid, resourceVersion } = identityOf(candidate);
+  const { name } = object.metadata;
   if (resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion) throw modified(kind, name);
+  if (uid === undefined || uid === object.metadata.uid) return;
+  throw invalid(kind, name, [{ field: "metadata.uid", message: `${JSON.stringify(uid)}: field is immutable` }]);
 }

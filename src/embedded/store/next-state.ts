@@ -20,7 +20,7 @@ export function nextState(
       ? wholeUpdate(kind, before, candidate, part, managedFields)
       : partUpdate(kind, before, candidate, part);
   if (equalJson(before, after)) return before;
-  if (part === "status" || part === "finalize" || !kind.hasGeneration || specEqual(before, after)) return after;
+  if (part !== undefined || !kind.hasGeneration || kind.generationStays || specEqual(before, after)) return after;
   return { ...after, metadata: { ...after.metadata, generation: (before.metadata.generation ?? 0) + 1 } };
 }
 

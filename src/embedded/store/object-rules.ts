@@ -2,7 +2,7 @@
 import type { KubeObject } from "../../kube/api.ts";
 import { type KindSpec, kindKey } from "../kinds.ts";
 import { changeProblems, kindProblems, metadataProblems, microTimeProblem } from "./admission.ts";
-import { badRequest, type FieldProblem, invalid, unprocessablePatch } from "./api-errors.ts";
+import { badRequest, type FieldProblem, invalid, undecodablePatch } from "./api-errors.ts";
 import { equalJson, type JsonObject } from "./json.ts";
 
 /** What is wrong with an object of a kind, by its schema; empty when it is well. */
@@ -30,14 +30,14 @@ export class ObjectRules {
   checkChange(kind: KindSpec, before: KubeObject, after: KubeObject): void {
     const isContentSame = equalJson({ ...before, metadata: null, status: null }, { ...after, metadata: null, status: null });
     const badTime = isContentSame ? undefined : microTimeProblem(after, kind);
-    if (badTime !== undefined) throw unprocessablePatch(badTime);
-    const content = isContentSame ? metadataProblems(metadataOf(after)) : this.#problems(kind, after);
+    if (badTime !== undefined) throw undecodablePatch(badTime);
+    const content = isContentSame ? metadataProblems(metadataOf(after), kind) : this.#problems(kind, after);
     refuseIf(kind, before, [...content, ...changeProblems(kind, before, after), ...newFinalizers(before, after)]);
   }
 
   #problems(kind: KindSpec, object: KubeObject): readonly FieldProblem[] {
     return [
-      ...metadataProblems(metadataOf(object)),
+      ...metadataProblems(metadataOf(object), kind),
       ...kindProblems(object, kind),
       ...(this.#validators.get(kindKey(kind))?.(object) ?? []),
     ];

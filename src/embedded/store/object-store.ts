@@ -23,13 +23,23 @@ import {
 import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, PRIORITY_CLASSES } from "../../kube/resources.ts";
 import { isType, type KindSpec, kindKey } from "../kinds.ts";
 import { KindRegistry } from "./kind-registry.ts";
-import { alreadyExists, badRequest, expired, forbidden, notFound, storeFull, tooManyRequests } from "./api-errors.ts";
+import {
+  alreadyExists,
+  badRequest,
+  conflict,
+  expired,
+  forbidden,
+  notFound,
+  storeFull,
+  tooManyRequests,
+  unconditional,
+} from "./api-errors.ts";
 import { Collection } from "./collection.ts";
 import { kindsOfDefinition } from "./custom-kinds.ts";
 import { formatSeconds, isReleased, planDeletion } from "./deletion.ts";
 import type { StoreEvent } from "./event-window.ts";
 import { type JsonObject, NotJsonError, sealJson, valueAt } from "./json.ts";
-import { checkAddress, checkPreconditions, identityOf, nameFor, namespaceFor, newObject } from "./new-object.ts";
+import { checkAddress, checkIdentity, checkPreconditions, nameFor, namespaceFor, newObject } from "./new-object.ts";
 import { nextState, type UpdatedPart } from "./next-state.ts";
 import { ObjectRules, type Validator } from "./object-rules.ts";
 import { ObjectLists, parseVersion, scopeOf, type StoreList, type StoreListOptions } from "./object-lists.ts";
@@ -258,17 +268,29 @@ export class ObjectStore {
     const before = this.get(ref);
     const candidate = change(before);
     checkAddress(kind, candidate, ref);
-    checkPreconditions(kind, before, identityOf(candidate));
+    checkIdentity(kind, before, candidate);
     const after = nextState(kind, before, candidate, options.part, options.managedFields);
     if (after === before) return before;
     this.#rules.checkChange(kind, before, after);
     if (options.dryRun) return seal(after);
-    if (isReleased(after)) return this.#remove(collection, before, after);
+    if (isReleased(after)) {
+      this.#remove(collection, before, before); // who watches is told the last state that was stored
+      return seal(after);
+    }
     return this.#commit(collection, "MODIFIED", after, before);
   }
 
   /** PUT: the object's `metadata.resourceVersion` and `metadata.uid`, when given, are preconditions. */
   replace(ref: ObjectRef, object: KubeObjectDraft, options: WriteOptions = {}): KubeObject {
+    const { kind } = this.#collection(ref.type);
+    const known = this.find(ref);
+    if (known && kind.custom && !object.metadata.resourceVersion) throw unconditional(kind, ref.name);
+    if (known && object.metadata.uid && object.metadata.uid !== known.metadata.uid)
+      throw conflict(
+        kind,
+        ref.name,
+        `Precondition failed: UID in precondition: ${object.metadata.uid}, UID in object meta: ${known.metadata.uid}`,
+      );
     return this.modify(ref, () => object, options);
   }
 
@@ -310,7 +332,7 @@ export class ObjectStore {
     const at = formatSeconds(this.clock.now());
     return {
       ...namespace,
-      metadata: { ...namespace.metadata, deletionTimestamp: at, deletionGracePeriodSeconds: 0 },
+      metadata: { ...namespace.metadata, deletionTimestamp: at },
       status: { ...(namespace["status"] as JsonObject | undefined), phase: "Terminating" },
     };
   }

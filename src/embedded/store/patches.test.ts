@@ -51,8 +51,8 @@ test("a strategic merge patch merges named lists by key, replaces others, and ta
           name: "main",
           image: "2",
           env: [
-            { name: "A", value: "1" },
             { name: "B", value: "2" },
+            { name: "A", value: "1" },
           ],
           args: ["y"],
         },
@@ -88,7 +88,7 @@ test("the ports of a service merge by port, those of a container by containerPor
   });
   const container = { ports: [{ containerPort: 80 }] };
   expect(strategicMerge(container, { ports: [{ containerPort: 81 }] }, "Pod")).toEqual({
-    ports: [{ containerPort: 80 }, { containerPort: 81 }],
+    ports: [{ containerPort: 81 }, { containerPort: 80 }], // what is new goes first, as a real server has it
   });
 });
 

@@ -10,6 +10,7 @@ import { type ObjectStore, refOf } from "./object-store.ts";
 import { type LabelSelector, matchesLabelSelector } from "./selectors.ts";
 
 const BUDGET_BEHIND_RETRY_S = 10;
+const BINDINGS = { ...PODS, plural: "pods/binding" };
 
 export type EvictOptions = DeleteOptions & { readonly dryRun?: boolean | undefined };
 
@@ -120,9 +121,10 @@ const TOPOLOGY_LABELS = ["topology.kubernetes.io/zone", "topology.kubernetes.io/
 export function bindPod(store: ObjectStore, ref: ObjectRef, nodeName: string): KubeObject {
   const bind = (pod: KubeObject): JsonObject => {
     const bound = valueAt(pod, "spec.nodeName");
-    if (typeof bound === "string" && bound !== "") throw conflict(PODS, ref.name, `pod ${ref.name} is already assigned to node "${bound}"`);
+    if (typeof bound === "string" && bound !== "")
+      throw conflict(BINDINGS, ref.name, `pod ${ref.name} is already assigned to node "${bound}"`);
     if (pod.metadata.deletionTimestamp !== undefined)
-      throw conflict(PODS, ref.name, `pod ${ref.name} is being deleted, cannot be assigned to a host`);
+      throw conflict(BINDINGS, ref.name, `pod ${ref.name} is being deleted, cannot be assigned to a host`);
     const nodeLabels = store.find({ type: NODES, name: nodeName })?.metadata.labels ?? {};
     const topology = Object.fromEntries(
       TOPOLOGY_LABELS.flatMap((label) => (nodeLabels[label] === undefined ? [] : [[label, nodeLabels[label]]])),

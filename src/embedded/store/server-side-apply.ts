@@ -51,7 +51,7 @@ export function applyObject(live: KubeObject | undefined, config: JsonObject, re
   const othersLeft = request.force ? others.map((entry) => ({ ...entry, fieldsV1: subtract(entry.fieldsV1, mine) })) : others;
   const dropped = othersLeft.reduce((rest, entry) => subtract(rest, entry.fieldsV1), subtract(own?.fieldsV1 ?? LEAF, mine));
   const kept = live ? removeFields(live, dropped) : {};
-  const merged = request.custom ? replaceLists(kept, config) : strategicMerge(kept, config, kind);
+  const merged = request.custom ? replaceLists(kept, config) : strategicMerge(kept, config, kind, "apply");
   const entry: ManagedFields = {
     manager: request.manager,
     operation: "Apply",

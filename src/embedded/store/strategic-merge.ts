@@ -34,8 +34,11 @@ export function mergeKeyOf(list: string, kind: string): string | undefined {
 const DELETE_FROM = "$deleteFromPrimitiveList/";
 const ORDER = "$setElementOrder/";
 
+/** Where in a merged list the new items stand: a patch puts them first, an applied configuration last. */
+type Order = "patch" | "apply";
+
 /** `kind` is the kind of the patched object. */
-export function strategicMerge(target: unknown, patch: JsonObject, kind: string): unknown {
+export function strategicMerge(target: unknown, patch: JsonObject, kind: string, order: Order = "patch"): unknown {
   if (patch["$patch"] === "replace") return withoutDirectives(patch);
   if (patch["$patch"] === "delete") return undefined;
   const result: Record<string, unknown> = isJsonObject(target) ? { ...target } : {};
@@ -43,7 +46,7 @@ export function strategicMerge(target: unknown, patch: JsonObject, kind: string)
     for (const key of Object.keys(result)) if (!patch["$retainKeys"].includes(key)) delete result[key];
   for (const [key, value] of Object.entries(patch)) {
     if (key.startsWith("$")) continue;
-    const next = mergeMember(result[key], value, key, kind);
+    const next = mergeMember(result[key], value, key, kind, order);
     if (next === undefined || next === null) delete result[key];
     else result[key] = next;
   }
@@ -54,16 +57,22 @@ export function strategicMerge(target: unknown, patch: JsonObject, kind: string)
   return result;
 }
 
-function mergeMember(current: unknown, value: unknown, key: string, kind: string): unknown {
-  if (isJsonObject(value)) return strategicMerge(current, value, kind);
+function mergeMember(current: unknown, value: unknown, key: string, kind: string, order: Order): unknown {
+  if (isJsonObject(value)) return strategicMerge(current, value, kind, order);
   if (!Array.isArray(value)) return value;
   const list: readonly unknown[] = Array.isArray(current) ? current : [];
   if (MERGED_SETS.includes(key)) return [...new Set([...list, ...value])];
   const mergeKey = mergeKeyOf(key, kind);
-  return mergeKey === undefined ? value : mergeList(list, value, mergeKey, kind);
+  return mergeKey === undefined ? value : mergeList(list, value, mergeKey, kind, order);
 }
 
-function mergeList(current: readonly unknown[], patch: readonly unknown[], mergeKey: string, kind: string): readonly unknown[] {
+function mergeList(
+  current: readonly unknown[],
+  patch: readonly unknown[],
+  mergeKey: string,
+  kind: string,
+  order: Order,
+): readonly unknown[] {
   if (patch.some((item) => isJsonObject(item) && item["$patch"] === "replace"))
     return patch.filter((item) => !isJsonObject(item) || item["$patch"] !== "replace");
   const result = [...current];
@@ -74,10 +83,34 @@ function mergeList(current: readonly unknown[], patch: readonly unknown[], merge
     const index = result.findIndex((each) => isJsonObject(each) && each[mergeKey] === key);
     if (item["$patch"] === "delete") {
       if (index >= 0) result.splice(index, 1);
-    } else if (index >= 0) result[index] = strategicMerge(result[index], item, kind);
+    } else if (index >= 0) result[index] = strategicMerge(result[index], item, kind, order);
     else result.push(withoutDirectives(item));
   }
-  return result;
+  if (order === "apply") return result;
+  const keyOf = (item: unknown): unknown => (isJsonObject(item) ? item[mergeKey] : item);
+  return inOrder(result, patch.map(keyOf), current.map(keyOf), keyOf);
+}
+
+/**
+ * The order of a merged list: what the patch names comes in the patch's order, the rest in that of before; of one of each, the one that was first before
+ * goes first, and what is new goes before what it meets.
+ */
+function inOrder(
+  merged: readonly unknown[],
+  patched: readonly unknown[],
+  former: readonly unknown[],
+  keyOf: (item: unknown) => unknown,
+): readonly unknown[] {
+  const named = merged
+    .filter((item) => patched.includes(keyOf(item)))
+    .toSorted((one, other) => patched.indexOf(keyOf(one)) - patched.indexOf(keyOf(other)));
+  const rest = merged.filter((item) => !patched.includes(keyOf(item)));
+  const result: unknown[] = [];
+  while (named.length > 0 && rest.length > 0) {
+    const [before, at] = [former.indexOf(keyOf(rest[0])), former.indexOf(keyOf(named[0]))];
+    result.push(at >= 0 && before < at ? rest.shift() : named.shift());
+  }
+  return [...result, ...rest, ...named];
 }
 
 function withoutDirectives(object: JsonObject): JsonObject {

@@ -18,7 +18,40 @@ const CONTAINER = { name: "main", image: "any", command: ["true"] };
 const TEMPLATE = { metadata: { labels: { app: "$ns" } }, spec: { containers: [CONTAINER] } };
 const SELECTOR = { matchLabels: { app: "$ns" } };
 
+/** Karpenter's own definitions, and ours out of `deploy/`: the real server is given them first. */
+const NODE_CLASS = { group: "karpenter.kwok.sh", kind: "KWOKNodeClass", name: "default" };
+const NODE_SPEC = { nodeClassRef: NODE_CLASS, requirements: [{ key: "kubernetes.io/arch", operator: "In", values: ["amd64"] }] };
+const BLUEPRINT = {
+  objects: [{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "$(relevo.instance)" }, spec: { template: TEMPLATE } }],
+};
+
 export const KINDS: readonly KindRow[] = [
+  {
+    root: "/apis/relevo.dev/v1alpha1",
+    plural: "pools",
+    kind: "Pool",
+    object: { spec: { driver: "service", sites: ["local"], size: { desired: 2, floor: 1, max: 4 }, blueprint: BLUEPRINT } },
+    change: { spec: { size: { desired: 3 } } },
+    shows: "spec.size",
+  },
+  {
+    root: "/apis/karpenter.sh/v1",
+    plural: "nodeclaims",
+    kind: "NodeClaim",
+    isClusterScoped: true,
+    object: { spec: NODE_SPEC },
+    change: { metadata: { annotations: { a: "2" } } },
+    shows: "metadata.annotations",
+  },
+  {
+    root: "/apis/karpenter.sh/v1",
+    plural: "nodepools",
+    kind: "NodePool",
+    isClusterScoped: true,
+    object: { spec: { template: { spec: NODE_SPEC } } },
+    change: { spec: { weight: 5 } },
+    shows: "spec.weight",
+  },
   { root: "/api/v1", plural: "configmaps", kind: "ConfigMap", object: { data: { a: "1" } }, change: { data: { a: "2" } }, shows: "data" },
   {
     root: "/api/v1",
@@ -136,7 +169,6 @@ export const KINDS: readonly KindRow[] = [
   },
 ];
 
-
 const collectionOf = ({ root, plural, isClusterScoped }: KindRow): string =>
   isClusterScoped ? `${root}/${plural}` : `${root}/namespaces/$ns/${plural}`;
 /** Cluster-scoped names are those of the case. */
@@ -147,6 +179,11 @@ const draft = (row: KindRow, name: string, labels: object = { case: "$ns" }): ob
   metadata: { name: nameOf(row, name), labels },
   ...row.object,
 });
+
+const pages = (all: string): readonly CallStep[] => [
+  { call: `GET ${all}?labelSelector=case%3D$ns&limit=1`, keep: "page" },
+  { call: `GET ${all}?labelSelector=case%3D$ns&limit=1&continue=$page.continue` },
+];
 
 const MERGE = "application/merge-patch+json";
 
@@ -163,8 +200,8 @@ function life(row: KindRow): Case {
       { call: `GET ${all}/${nameOf(row, "dry")}` },
       { call: `POST ${all}`, body: draft(row, "b") },
       { call: `GET ${all}?labelSelector=case%3D$ns` },
-      { call: `GET ${all}?labelSelector=case%3D$ns&limit=1`, keep: "page" },
-      { call: `GET ${all}?labelSelector=case%3D$ns&limit=1&continue=$page.continue` },
+      // In the whole cluster the next page depends on what else there is.
+      ...(row.isClusterScoped ? [] : pages(all)),
       { call: `GET ${all}?fieldSelector=metadata.name%3D${nameOf(row, "b")}` },
       { call: `GET ${all}?labelSelector=case%3D$ns`, accept: "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" },
       {

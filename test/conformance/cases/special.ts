@@ -23,19 +23,15 @@ const pod = (name: string, spec: object = {}, labels: object = { app: "web" }): 
   metadata: { name, labels },
   spec: { containers: [{ name: "main", image: "any", command: ["true"] }], ...spec },
 });
-const deployment = (name: string): object => ({
-  apiVersion: "apps/v1",
-  kind: "Deployment",
-  metadata: { name },
-  spec: {
-    replicas: 2,
-    selector: { matchLabels: { app: "web" } },
-    template: {
-      metadata: { labels: { app: "web" } },
-      spec: { containers: [{ name: "main", image: "any", env: [{ name: "A", value: "1" }] }] },
-    },
+const templated = {
+  replicas: 2,
+  selector: { matchLabels: { app: "web" } },
+  template: {
+    metadata: { labels: { app: "web" } },
+    spec: { containers: [{ name: "main", image: "any", env: [{ name: "A", value: "1" }] }] },
   },
-});
+};
+const deployment = (name: string): object => ({ apiVersion: "apps/v1", kind: "Deployment", metadata: { name }, spec: templated });
 const budget = (name: string): object => ({
   apiVersion: "policy/v1",
   kind: "PodDisruptionBudget",
@@ -58,6 +54,25 @@ const bind = (name: string, to: string): object => ({
   kind: "Binding",
   metadata: { name },
   target: { apiVersion: "v1", kind: "Node", name: to },
+});
+
+const SETS = "/apis/apps/v1/namespaces/$ns/statefulsets";
+const set = (name: string): object => ({ ...deployment(name), kind: "StatefulSet", spec: { ...templated, serviceName: "any" } });
+const POOLS = "/apis/relevo.dev/v1alpha1/namespaces/$ns/pools";
+const pool = (name: string): object => ({
+  apiVersion: "relevo.dev/v1alpha1",
+  kind: "Pool",
+  metadata: { name },
+  spec: {
+    driver: "service",
+    sites: ["local"],
+    size: { desired: 2, floor: 1, max: 4 },
+    blueprint: {
+      objects: [
+        { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "$(relevo.instance)" }, spec: { template: templated.template } },
+      ],
+    },
+  },
 });
 
 const WIDGETS = "/apis/$ns.example.com/v1/namespaces/$ns/widgets";
@@ -245,6 +260,63 @@ export const specialCases: readonly Case[] = [
     ],
   },
   {
+    name: "a stateful set, applied and scaled",
+    steps: [
+      { call: `PATCH ${SETS}/a?fieldManager=one`, type: APPLY, body: set("a"), pick: ["spec.replicas"] },
+      { call: `PATCH ${SETS}/a?fieldManager=one`, type: APPLY, body: set("a") },
+      { call: `PATCH ${SETS}/a/scale`, type: MERGE, body: { spec: { replicas: 3 } }, pick: ["spec.replicas"] },
+      { call: `GET ${SETS}/a`, pick: ["spec.replicas"] },
+      { call: `DELETE ${SETS}/a` },
+    ],
+  },
+  {
+    name: "a node's taints by a strategic patch, and a cordon",
+    steps: [
+      { call: "POST /api/v1/nodes", body: node("$ns-n"), keep: "n" },
+      {
+        call: "PATCH /api/v1/nodes/$ns-n",
+        type: STRATEGIC,
+        body: { spec: { taints: [{ key: "a", value: "b", effect: "NoSchedule" }] } },
+        pick: ["spec.taints"],
+      },
+      { call: "PATCH /api/v1/nodes/$ns-n", type: STRATEGIC, body: { spec: { unschedulable: true } }, pick: ["spec"] },
+      { call: "PATCH /api/v1/nodes/$ns-n", type: STRATEGIC, body: { spec: { unschedulable: null, taints: [] } }, pick: ["spec"] },
+      {
+        call: "PATCH /api/v1/nodes/$ns-n",
+        type: MERGE,
+        body: { metadata: { uid: "$n.uid", resourceVersion: "$n.rv" }, spec: { unschedulable: true } },
+      },
+      { call: "PATCH /api/v1/nodes/$ns-n", type: MERGE, body: { spec: { providerID: "any://one" } }, pick: ["spec.providerID"] },
+      { call: "PATCH /api/v1/nodes/$ns-n", type: MERGE, body: { spec: { providerID: "any://other" } } },
+      { call: "DELETE /api/v1/nodes/$ns-n" },
+    ],
+  },
+  {
+    name: "statuses of Pools",
+    steps: [
+      { call: `POST ${POOLS}`, body: pool("a"), keep: "a", pick: ["status"] },
+      {
+        call: `PATCH ${POOLS}/a/status`,
+        type: MERGE,
+        body: { status: { phase: "Steady" }, spec: { size: { desired: 9 } } },
+        pick: ["status.phase", "spec.size"],
+      },
+      { call: `GET ${POOLS}/a/status`, pick: ["status.phase"] },
+      { call: `PATCH ${POOLS}/a`, type: MERGE, body: { status: { phase: "Other" } }, pick: ["status.phase"] },
+      { call: `DELETE ${POOLS}/a` },
+    ],
+  },
+  {
+    name: "a namespace that goes",
+    steps: [
+      { call: `POST ${MAPS}`, body: map("a", { finalizers: ["example.com/hold"] }) },
+      { call: "DELETE /api/v1/namespaces/$ns" },
+      { call: `POST ${MAPS}`, body: map("b") },
+      { call: `PATCH ${MAPS}/a`, type: MERGE, body: { data: { a: "2" } } },
+      { call: "GET /api/v1/namespaces/$ns", pick: ["status.phase", "spec.finalizers"] },
+    ],
+  },
+  {
     name: "ways to patch",
     steps: [
       { call: `POST ${DEPLOYMENTS}`, body: deployment("a") },
@@ -389,6 +461,8 @@ export const specialCases: readonly Case[] = [
       { call: `PATCH ${WIDGETS}/a`, type: MERGE, body: { status: { seen: 3 } }, pick: ["status"] },
       { call: `PATCH ${WIDGETS}/a`, type: MERGE, body: { spec: { size: 2 } } },
       { call: `PATCH ${WIDGETS}/a`, type: STRATEGIC, body: { spec: { size: 3 } } },
+      { call: `PATCH ${WIDGETS}/a`, type: MERGE, body: { metadata: { uid: "00000000-0000-0000-0000-000000000000" }, spec: { size: 9 } } },
+      { call: `PATCH ${WIDGETS}/a`, type: MERGE, body: { metadata: { resourceVersion: "$a.rv" }, spec: { size: 9 } } },
       { call: `PATCH ${WIDGETS}/a`, type: JSON_PATCH, body: [{ op: "replace", path: "/spec/size", value: 4 }], pick: ["spec"] },
       { call: `PUT ${WIDGETS}/a`, body: widget("a", { size: 5 }) },
       { call: `PATCH ${WIDGETS}/b?fieldManager=one`, type: APPLY, body: widget("b"), pick: ["spec"] },
@@ -430,24 +504,24 @@ export const specialCases: readonly Case[] = [
   {
     name: "pods that are not valid",
     steps: [
-      { call: `POST ${PODS}`, body: pod("a", { containers: [] }) },
-      { call: `POST ${PODS}`, body: pod("a", { containers: [{ image: "any" }] }) },
+      { call: `POST ${PODS}`, body: pod("a1", { containers: [] }) },
+      { call: `POST ${PODS}`, body: pod("a2", { containers: [{ image: "any" }] }) },
       {
         call: `POST ${PODS}`,
-        body: pod("a", {
+        body: pod("a3", {
           containers: [
             { name: "main", image: "any" },
             { name: "main", image: "any" },
           ],
         }),
       },
-      { call: `POST ${PODS}`, body: pod("a", { restartPolicy: "Sometimes" }) },
-      { call: `POST ${PODS}`, body: pod("a", { terminationGracePeriodSeconds: -1 }) },
-      { call: `POST ${PODS}`, body: pod("a", { containers: [{ name: "main", image: "any", ports: [{ containerPort: 70_000 }] }] }) },
-      { call: `POST ${PODS}`, body: pod("a", { priorityClassName: "nobody" }) },
+      { call: `POST ${PODS}`, body: pod("a4", { restartPolicy: "Sometimes" }) },
+      { call: `POST ${PODS}`, body: pod("a5", { terminationGracePeriodSeconds: -1 }) },
+      { call: `POST ${PODS}`, body: pod("a6", { containers: [{ name: "main", image: "any", ports: [{ containerPort: 70_000 }] }] }) },
+      { call: `POST ${PODS}`, body: pod("a7", { priorityClassName: "nobody" }) },
       {
         call: `POST ${PODS}`,
-        body: pod("a"),
+        body: pod("a8"),
         pick: [
           "status.phase",
           "status.qosClass",
