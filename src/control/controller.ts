@@ -135,7 +135,7 @@ export class Controller {
   }
 
   async start(): Promise<void> {
-    const { world, pools, gateways, notices, members } = this.#parts;
+    const { world, pools, gateways, notices, members, clock } = this.#parts;
     world.onChange((instance) => this.#wakeForInstance(instance));
     world.pods.onChange(({ before, after }) => {
       if (before !== undefined && after === undefined) this.#placements.forget(before.metadata.uid);
@@ -150,8 +150,11 @@ export class Controller {
     await Promise.all([world.whenSynced(), pools.whenSynced()]);
     this.#settledAt = await gateways.start();
     this.#trust.begin(this.#settledAt);
-    // The last thing: whoever is seen to live is given pools, and must be able to act for them.
-    if (members.isShared) await members.start();
+    // The last thing: whoever is seen to live is given pools, and must be able to act for them. Until the gateways have spoken it could only look.
+    if (members.isShared) {
+      while (clock.now() < this.#settledAt && !gateways.haveAllReported) await clock.sleep(WITNESS_LOOK_MS);
+      await members.start();
+    }
     members.onChange(() => this.wakeAll());
     this.#isStarted = true;
     this.#collector.start();
