@@ -6,6 +6,7 @@ import { KINDS } from "../../src/embedded/kinds.ts";
 import { PERMISSIONS, questionsOf, CAPABILITIES } from "../../src/kube/permissions.ts";
 import { POOLS } from "../../src/kube/resources.ts";
 import { poolSchema } from "../../src/model/pool.ts";
+import { runCli } from "../../src/cli/testing/run-cli.ts";
 import { poolDefinition } from "../../tools/deploy/crd.ts";
 import { deployFiles } from "../../tools/deploy/files.ts";
 import { BAD_POOLS, GOOD_POOLS } from "./bad-pools.ts";
@@ -140,6 +141,22 @@ describe("workloads", () => {
       ["relevo-gateway", false],
       ["relevo-agent", true],
     ]);
+  });
+
+  test("are started with arguments that the program takes", async () => {
+    const seen: string[] = [];
+    const note = (name: string) => async () => {
+      seen.push(name);
+      return 0 as const;
+    };
+    for (const [, { containers }] of pods) {
+      for (const { args } of containers) {
+        const { code, err } = await runCli(args, { processes: { controller: note("controller"), gateway: note("gateway") } });
+        // The program may not have it yet.
+        if (args[0] !== "agent" || !err.includes("unknown command")) expect([args[0], code, err]).toEqual([args[0], 0, ""]);
+      }
+    }
+    expect(seen).toEqual(["controller", "gateway"]);
   });
 
   test("no secret is in an argument", () => {

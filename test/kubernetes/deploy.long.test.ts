@@ -73,7 +73,7 @@ describe("a Pool that the schema takes or refuses, the server takes or refuses",
     const places = pathsOf(whole, []).filter(([top]) => top === "spec");
     const change = fc.record({
       place: fc.constantFrom(...places),
-      value: fc.oneof(fc.constantFrom(...VALUES), fc.string({ maxLength: 5 }), fc.double()),
+      value: fc.oneof(fc.constantFrom(...VALUES), fc.string({ maxLength: 5 }), fc.double({ noNaN: true, noDefaultInfinity: true })),
     });
     await fc.assert(
       fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 3 }), async (changes) => {
@@ -155,6 +155,32 @@ describe("permissions", () => {
       "100000 Never",
     );
   });
+});
+
+test("controller and gateway are pods that Pod Security's restricted takes; the agent asks for its node's network and for nothing else", async () => {
+  const namespace = {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name: "restricted", labels: { "pod-security.kubernetes.io/enforce": "restricted" } },
+  };
+  await cluster.kubectlWith(JSON.stringify(namespace), "apply", "-f", "-");
+  const { items } = JSON.parse(await cluster.kubectl("get", "deployments,daemonsets", "-n", OWN_NAMESPACE, "-o", "json")) as {
+    readonly items: readonly (KubeObject & { readonly spec: { readonly template: { readonly spec: object } } })[];
+  };
+  const judged = items.map(async ({ metadata: { name }, spec }) => {
+    const pod = { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "restricted" }, spec: spec.template.spec };
+    return [name, await cluster.kubectlWith(JSON.stringify(pod), "create", "--dry-run=server", "-f", "-").then(() => "taken", String)];
+  });
+  expect(Object.fromEntries(await Promise.all(judged))).toEqual({
+    "relevo-controller": "taken",
+    "relevo-gateway": "taken",
+    "relevo-agent": expect.stringMatching(/violates PodSecurity "restricted:latest": host namespaces \(hostNetwork=true\)\s*$/),
+  });
+});
+
+test("server-side apply takes it too", async () => {
+  const said = await cluster.kubectl("apply", "-k", DEPLOY, "--server-side", "--force-conflicts", "--dry-run=server");
+  expect(said.split("\n").filter((line) => line !== "" && !line.endsWith(" serverside-applied (server dry run)"))).toEqual([]);
 });
 
 test("the controller's account writes finalizer, status and Events that the server takes, and kubectl tells the state in one line", async () => {
