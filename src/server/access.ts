@@ -4,12 +4,12 @@ import { RelevoError } from "../kernel/errors.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 
 /** Anything but loopback is reachable by others, so it demands a token. Throws `bind_needs_token`. */
-export function assertMayBind(host: string, token: string | null): void {
-  if (token !== null || isLoopback(host)) return;
+export function assertMayBind(host: string, hasTokens: boolean): void {
+  if (hasTokens || isLoopback(host)) return;
   throw new RelevoError("bind_needs_token", `The API may not listen on ${host} without a token.`, {
     found: host,
     allowed: "127.0.0.0/8, ::1 and localhost without a token",
-    todo: "set RELEVO_TOKEN, or listen on 127.0.0.1",
+    todo: "set RELEVO_TOKEN, give --token-file or --auth kubernetes, or listen on 127.0.0.1",
   });
 }
 
@@ -33,26 +33,28 @@ export function signBody(body: string | Uint8Array, secret: string): string {
 export interface WebhookAccess {
   /** A sender may sign with this. */
   readonly secret: string | null;
-  /** Or send this as its bearer token. */
-  readonly token: string | null;
+  /** Or send a token, which was looked at before. */
+  readonly hasTokens: boolean;
 }
 
-/** Throws `notice_unauthorized`. With neither a secret nor a token everybody may send: only possible on loopback. */
-export function assertMayNotify(
-  access: WebhookAccess,
-  headers: { readonly authorization: string | undefined; readonly signature: string | undefined },
-  body: Uint8Array,
-): void {
-  if (access.secret === null && access.token === null) return;
-  if (access.secret !== null && headers.signature !== undefined && isSameSecret(headers.signature, signBody(body, access.secret))) return;
-  const bearer = bearerOf(headers.authorization);
-  if (access.token !== null && bearer !== undefined && isSameSecret(bearer, access.token)) return;
+/**
+ * Of a sender that the server has not let in by a token. Throws `notice_unauthorized`. With neither a secret nor tokens everybody may send: only possible on
+ * loopback.
+ */
+export function assertSigned({ secret, hasTokens }: WebhookAccess, signature: string | undefined, body: Uint8Array): void {
+  if (secret === null) return;
+  if (signature !== undefined && isSameSecret(signature, signBody(body, secret))) return;
+  const isMissing = signature === undefined;
+  throw notSigned(isMissing ? "The notice is not signed." : "The notice's signature or token is wrong.", { hasSecret: true, hasTokens });
+}
+
+export function notSigned(
+  sentence: string,
+  { hasSecret, hasTokens }: { readonly hasSecret: boolean; readonly hasTokens: boolean },
+): RelevoError {
   const ways = [
-    ...(access.secret === null ? [] : [`${SIGNATURE_HEADER}: sha256=<HMAC of the body>`]),
-    ...(access.token === null ? [] : ["authorization: Bearer <token>"]),
+    ...(hasSecret ? [`${SIGNATURE_HEADER}: sha256=<HMAC of the body>`] : []),
+    ...(hasTokens ? ["authorization: Bearer <token>"] : []),
   ];
-  const isMissing = headers.signature === undefined && headers.authorization === undefined;
-  throw new RelevoError("notice_unauthorized", isMissing ? "The notice is not signed." : "The notice's signature or token is wrong.", {
-    allowed: ways.join(", or "),
-  });
+  return new RelevoError("notice_unauthorized", sentence, { allowed: ways.join(", or ") });
 }

@@ -558,6 +558,7 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/v1/store/recover",
     "/v1/unfreeze",
     "/v1/watch",
+    "/v1/whoami",
     "/v1/workloads",
   ]);
   const { responses } = document.paths["/v1/pools"].get;

@@ -2,8 +2,8 @@
  * The controller's HTTP API. It adds forms, limits and words to the `ControlPlane`, and nothing else.
  *
  * 1. Every answer of an error is `{ error: { code, message, … } }`; the status comes from one registry (`error-codes.ts`).
- * 2. Everything but health, metrics and webhooks demands the bearer token, where there is one; without one it answers only to loopback names, so that a web
- *    page cannot reach it by a name of its own (DNS rebinding).
+ * 2. Each route has its row in `roles.ts`. Where there are tokens, everything but health and metrics demands one that is good for that row; without any it
+ *    answers only to loopback names, so that a web page cannot reach it by a name of its own (DNS rebinding).
  * 3. Every body, stream and number of streams is bounded.
  */
 import type { Socket } from "node:net";
@@ -16,13 +16,18 @@ import { RelevoError } from "../kernel/errors.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 import type { LeaseTokens } from "../lease/token.ts";
 import { problemsOf } from "../model/problems.ts";
-import { assertMayBind, bearerOf, isSameSecret, type WebhookAccess } from "./access.ts";
+import { assertMayBind, bearerOf, notSigned, SIGNATURE_HEADER, type WebhookAccess } from "./access.ts";
+import { ANYBODY_HERE, type Authenticator, assertMay, type Caller, firstOf, type TokenNeed } from "./callers.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { httpStatusOf, toRelevoError } from "./error-codes.ts";
+import { FailedAttempts } from "./failed-attempts.ts";
 import { forwarding } from "./forward.ts";
 import type { Logger } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
+import { oneToken } from "./one-token.ts";
 import { renderError } from "./render.ts";
+import { needOf } from "./roles.ts";
+import { callerRoutes } from "./routes/caller.ts";
 import { gatewayRoutes } from "./routes/gateway.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { leaseRoutes } from "./routes/leases.ts";
@@ -35,7 +40,7 @@ import { errorView } from "./views.ts";
 
 export interface ServerOptions {
   readonly host: string;
-  /** Null: none is demanded, which only loopback may. */
+  /** Good for everything. Null, and nobody else to tell who calls: none is demanded, which only loopback may. */
   readonly token: string | null;
   /** Of the senders of notices; the API's token is good too. */
   readonly webhookSecret: string | null;
@@ -48,6 +53,8 @@ export interface ServerParts {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Who else tells who calls, beside the one token. */
+  readonly authenticators?: readonly Authenticator[] | undefined;
   /** Tells whether an instance is who it says it is; absent: nobody can renew a writer lease here. */
   readonly leaseTokens?: LeaseTokens | undefined;
 }
@@ -64,16 +71,20 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_PARAM_LENGTH = 256;
 
 declare module "fastify" {
-  interface FastifyContextConfig {
-    /** `token` unless said otherwise. */
-    access?: "token" | "signed" | "lease" | "public";
+  interface FastifyRequest {
+    /** Who was let in. */
+    caller: Caller;
   }
 }
+
+/** Nobody yet: what the route itself lets in (a signature, a lease's token) may do nothing else. */
+const NOBODY: Caller = { kind: "person", name: null, role: null };
 
 /** Not listening yet: `await app.listen({ host, port })`. Throws `bind_needs_token`. */
 export async function createServer(parts: ServerParts): Promise<FastifyInstance> {
   const { options, metrics, log } = parts;
-  assertMayBind(options.host, options.token);
+  const doors = [...(options.token === null ? [] : [oneToken(options.token)]), ...(parts.authenticators ?? [])];
+  assertMayBind(options.host, doors.length > 0);
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -104,9 +115,19 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
       todo: "see /openapi.json",
     });
   });
-  app.addHook("onRequest", async (request) => assertMayCall(options, request));
+  app.decorateRequest("caller");
+  app.addHook("onRoute", ({ method, url }) => {
+    for (const each of [method].flat())
+      if (needOf(each, url) === undefined) throw new RelevoError("route_without_role", `The route ${each} ${url} has no row in roles.ts.`);
+  });
+  const attempts = new FailedAttempts(parts.clock);
+  const door = doors.length === 0 ? null : firstOf(doors);
+  app.addHook("onRequest", async (request) => {
+    request.caller = await letIn(request, door, attempts, options.webhookSecret !== null);
+  });
   app.addHook("preHandler", forwarding(parts.controlPlane, log));
   app.addHook("onResponse", async (request, reply) => {
+    if (reply.statusCode === 401 && isAttempt(request)) attempts.failed(request.ip);
     metrics.countApiRequest(request.method, request.routeOptions.url ?? "none", reply.statusCode);
     log.debug({ method: request.method, url: request.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime) }, "request");
   });
@@ -119,8 +140,18 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     },
     transform: withErrors,
   });
-  const context: RouteContext = { ...parts, webhook: { secret: options.webhookSecret, token: options.token } };
-  for (const routes of [healthRoutes, recordRoutes, operatorRoutes, noticeRoutes, watchRoutes, gatewayRoutes, leaseRoutes, storeRoutes])
+  const context: RouteContext = { ...parts, webhook: { secret: options.webhookSecret, hasTokens: door !== null } };
+  for (const routes of [
+    healthRoutes,
+    recordRoutes,
+    operatorRoutes,
+    noticeRoutes,
+    watchRoutes,
+    gatewayRoutes,
+    leaseRoutes,
+    storeRoutes,
+    callerRoutes,
+  ])
     await app.register(routes, context);
   await app.ready();
   return app;
@@ -133,27 +164,50 @@ const withErrors: typeof jsonSchemaTransform = (input) => {
   return jsonSchemaTransform({ ...input, schema: { ...schema, response } } as typeof input);
 };
 
-function assertMayCall({ token, webhookSecret }: ServerOptions, request: FastifyRequest): void {
-  const { access } = request.routeOptions.config;
-  // With a lease the route checks the token that the instance was given: no page and no stranger has one.
-  if (access === "public" || access === "lease") return;
-  // The route itself checks the signature or the token; with neither, a notice is as good as any other call.
-  if (access === "signed" && (token !== null || webhookSecret !== null)) return;
-  if (token === null) {
-    const name = request.hostname;
-    if (!isLoopback(name))
-      throw new RelevoError("host_not_allowed", "Without a token the API answers only to loopback names.", {
-        found: name,
-        allowed: "127.0.0.1, ::1, localhost",
-      });
-    refuseWebPages(request);
-    return;
+/** Throws `unauthorized`, `role_missing`, `too_many_failures`, `auth_unavailable`, and, where no token is demanded, `host_not_allowed` and `origin_not_allowed`. */
+async function letIn(request: FastifyRequest, door: Authenticator | null, attempts: FailedAttempts, hasSecret: boolean): Promise<Caller> {
+  const need = needOf(request.method, request.routeOptions.url) ?? "viewer"; // there is no such route, which only a caller hears
+  if (need === "public") return NOBODY;
+  // The route checks the token that the instance was given: no page and no stranger has one.
+  if (need === "instance") return NOBODY;
+  const signature = request.headers[SIGNATURE_HEADER];
+  if (need === "sender" && hasSecret && (door === null || signature !== undefined)) {
+    attempts.assertMayTry(request.ip, String(signature));
+    return NOBODY;
   }
-  const given = bearerOf(request.headers.authorization);
-  if (given !== undefined && isSameSecret(given, token)) return;
-  throw new RelevoError("unauthorized", given === undefined ? "A bearer token is missing." : "The bearer token is wrong.", {
+  if (door === null) {
+    refuseRebound(request);
+    refuseWebPages(request);
+    return ANYBODY_HERE;
+  }
+  const token = bearerOf(request.headers.authorization);
+  if (token === undefined) throw unauthorized(need, "A bearer token is missing.", "The notice is not signed.", hasSecret);
+  attempts.assertMayTry(request.ip, token);
+  const caller = await door.identify(token, need);
+  if (caller === undefined) throw unauthorized(need, "The bearer token is wrong.", "The notice's signature or token is wrong.", hasSecret);
+  attempts.passed(token);
+  assertMay(caller, need, `${request.method} ${request.routeOptions.url ?? "an unknown route"}`);
+  return caller;
+}
+
+/** A guess at what lets one in. At a lease's door one instance must not stand in another's way, and a check there costs nothing. */
+function isAttempt({ headers, method, routeOptions }: FastifyRequest): boolean {
+  return (headers.authorization ?? headers[SIGNATURE_HEADER]) !== undefined && needOf(method, routeOptions.url) !== "instance";
+}
+
+function unauthorized(need: TokenNeed, sentence: string, ofNotice: string, hasSecret: boolean): RelevoError {
+  if (need === "sender") return notSigned(ofNotice, { hasSecret, hasTokens: true });
+  return new RelevoError("unauthorized", sentence, {
     allowed: "authorization: Bearer <token>",
     todo: "give the token of .relevo/run.json, or set RELEVO_TOKEN",
+  });
+}
+
+function refuseRebound({ hostname }: FastifyRequest): void {
+  if (isLoopback(hostname)) return;
+  throw new RelevoError("host_not_allowed", "Without a token the API answers only to loopback names.", {
+    found: hostname,
+    allowed: "127.0.0.1, ::1, localhost",
   });
 }
 

@@ -37,7 +37,11 @@ async function replica(elsewhere: () => { readonly id: string; readonly api: str
 }
 
 const post = (url: string, body: unknown, token = TOKEN) =>
-  fetch(url, { method: "POST", headers: { authorization: `Bearer ${token}`, "content-type": "application/json" }, body: JSON.stringify(body) });
+  fetch(url, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
 const FREEZE = { pool: "shop/orders", for: "2h", why: "an audit", by: "ann" };
 
 test("a command for a pool that another replica has is answered by that one, with the caller's authorization", async () => {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { LOSSES, PHASES, SEALS, TRUSTS } from "../model/phase.ts";
 import { SUPPLY_KINDS } from "../plan/evacuation/types.ts";
 import { PRIORITIES, routeCountsSchema } from "../model/membership.ts";
+import { ROLES } from "./roles.ts";
 
 const time = z.iso.datetime();
 const maybeTime = time.nullable();
@@ -16,6 +17,11 @@ export const standingReasonView = reasonView.extend({
   since: maybeTime,
 });
 export type StandingReasonView = z.infer<typeof standingReasonView>;
+
+export const whoamiView = z.object({
+  name: z.string().nullable().meta({ description: "null: the one token, or a program on this machine: nobody verified a name" }),
+  role: z.enum(ROLES).nullable(),
+});
 
 export const freezeView = z.object({ until: time, why: z.string(), by: z.string() });
 

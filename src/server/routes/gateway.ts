@@ -4,6 +4,7 @@ import { z } from "zod";
 import { RelevoError } from "../../kernel/errors.ts";
 import { type ControllerLine, gatewayReportSchema } from "../../model/membership.ts";
 import type { RouteContext } from "../app.ts";
+import { assertOwnReplica } from "../callers.ts";
 import type { GatewayLink } from "../control-plane.ts";
 import { LineStream } from "../line-stream.ts";
 
@@ -27,8 +28,10 @@ export const gatewayRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { 
         querystring: z.object({ replica, predecessor: replica.optional() }),
       },
     },
-    async ({ query }, reply) => {
+    async ({ query, caller }, reply) => {
       const id = query.replica;
+      assertOwnReplica(caller, id);
+      if (query.predecessor !== undefined) assertOwnReplica(caller, query.predecessor);
       const former = streams.get(id);
       if (former === undefined && streams.size >= MAX_REPLICAS)
         throw new RelevoError("too_many_streams", "Too many gateway replicas are connected.", { allowed: `${MAX_REPLICAS} at once` });
@@ -57,7 +60,8 @@ export const gatewayRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { 
   app.post(
     "/gateway/v1/reports",
     { schema: { summary: "What a replica has applied and holds", body: gatewayReportSchema, response: { 204: z.null() } } },
-    async ({ body }, reply) => {
+    async ({ body, caller }, reply) => {
+      assertOwnReplica(caller, body.replica);
       await controlPlane.receiveReport(body);
       return reply.code(204).send(null);
     },

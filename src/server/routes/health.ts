@@ -6,8 +6,6 @@ import type { ControlPlane } from "../control-plane.ts";
 import type { Metrics } from "../metrics.ts";
 import { healthView, readinessView } from "../views.ts";
 
-const PUBLIC = { config: { access: "public" } } as const;
-
 /** What is a state and no event is read when it is asked for. What cannot be read now keeps its last value: a scrape never fails for it. */
 async function refresh(controlPlane: ControlPlane, metrics: Metrics, now: Instant): Promise<void> {
   metrics.setSenders(controlPlane.listSenders(), now);
@@ -26,7 +24,7 @@ async function refresh(controlPlane: ControlPlane, metrics: Metrics, now: Instan
 }
 
 export const healthRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, metrics, clock, options }) => {
-  app.get("/healthz", { ...PUBLIC, schema: { summary: "Alive, and the controller's time", response: { 200: healthView } } }, async () => ({
+  app.get("/healthz", { schema: { summary: "Alive, and the controller's time", response: { 200: healthView } } }, async () => ({
     ok: true,
     now: formatInstant(clock.now()),
     version: options.version,
@@ -34,17 +32,17 @@ export const healthRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
 
   app.get(
     "/readyz",
-    { ...PUBLIC, schema: { summary: "Ready to decide and to act", response: { 200: readinessView, 503: readinessView } } },
+    { schema: { summary: "Ready to decide and to act", response: { 200: readinessView, 503: readinessView } } },
     async (_request, reply) => {
       const { ready, checks } = await controlPlane.readiness();
       return reply.code(ready ? 200 : 503).send({ ready, checks: checks.map((check) => ({ ...check })) });
     },
   );
 
-  app.get("/metrics", { ...PUBLIC, schema: { summary: "Prometheus metrics" } }, async (_request, reply) => {
+  app.get("/metrics", { schema: { summary: "Prometheus metrics" } }, async (_request, reply) => {
     await refresh(controlPlane, metrics, clock.now());
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
   });
 
-  app.get("/openapi.json", { ...PUBLIC, schema: { hide: true } }, async () => app.swagger());
+  app.get("/openapi.json", { schema: { hide: true } }, async () => app.swagger());
 };

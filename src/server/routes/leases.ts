@@ -16,7 +16,6 @@ export const leaseRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { co
     RENEW_PATH,
     {
       bodyLimit: MAX_BODY_BYTES,
-      config: { access: "lease" },
       schema: {
         summary: "Renew a writer lease; with the lease token that the instance got with its admission",
         body: leaseRenewalSchema,

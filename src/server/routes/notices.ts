@@ -2,18 +2,24 @@
  * Webhooks. A wrong body gets 4xx with the field, is logged and counted, and changes nothing; while the store is away the answer is 503, so that the sender
  * tries again (S1).
  */
+import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { RelevoError } from "../../kernel/errors.ts";
 import { findSource, NOTICE_HEADERS, NOTICE_SOURCES } from "../../notices/registry.ts";
-import { assertMayNotify, SIGNATURE_HEADER } from "../access.ts";
+import { assertSigned, SIGNATURE_HEADER } from "../access.ts";
 import type { RouteContext } from "../app.ts";
+import { assertOwnNode, type Caller } from "../callers.ts";
 import { httpStatusOf, toRelevoError } from "../error-codes.ts";
 import { receiptView } from "../views.ts";
 
 const MAX_NOTICE_BYTES = 64 * 1024;
 
 export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, metrics, webhook, log }) => {
+  /** Whoever came with a token was looked at before. */
+  const assertSender = (caller: Caller, headers: IncomingHttpHeaders, raw: Uint8Array) => {
+    if (caller.kind === "person" && caller.role === null) assertSigned(webhook, first(headers[SIGNATURE_HEADER]), raw);
+  };
   // The signature is over the bytes as they came.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: MAX_NOTICE_BYTES }, (_request, body, done) => done(null, body));
@@ -34,17 +40,17 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     "/v1/notices/:source",
     {
       bodyLimit: MAX_NOTICE_BYTES,
-      config: { access: "signed" },
       schema: {
         summary: "Receive a notice from a cloud, in its own format",
         params: z.object({ source: z.string().max(40) }),
         response: { 202: receiptView },
       },
     },
-    async ({ params, body, headers }, reply) => {
+    async ({ params, body, headers, caller }, reply) => {
       const raw = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
-      assertMayNotify(webhook, { authorization: headers.authorization, signature: first(headers[SIGNATURE_HEADER]) }, raw);
+      assertSender(caller, headers, raw);
       const source = getSource(params.source);
+      if (caller.kind === "agent") assertAgentsSource(source);
       const passedOn = Object.fromEntries(
         NOTICE_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, first(headers[name]) ?? ""]])),
       );
@@ -60,17 +66,20 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     "/v1/sources/:source/heartbeat",
     {
       bodyLimit: MAX_NOTICE_BYTES,
-      config: { access: "signed" },
       schema: {
         summary: "An agent says that it lives",
         params: z.object({ source: z.string().max(40) }),
         response: { 204: z.null() },
       },
     },
-    async ({ params, body, headers }, reply) => {
+    async ({ params, body, headers, caller }, reply) => {
       const raw = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
-      assertMayNotify(webhook, { authorization: headers.authorization, signature: first(headers[SIGNATURE_HEADER]) }, raw);
-      controlPlane.receiveHeartbeat({ source: getSource(params.source), ...parseHeartbeat(raw) });
+      assertSender(caller, headers, raw);
+      const source = getSource(params.source);
+      const said = parseHeartbeat(raw);
+      if (caller.kind === "agent") assertAgentsSource(source);
+      assertOwnNode(caller, said.from);
+      controlPlane.receiveHeartbeat({ source, ...said });
       return await reply.code(204).send(null);
     },
   );
@@ -82,6 +91,17 @@ const heartbeat = z.strictObject({
   everyMs: z.int().min(1_000).max(3_600_000),
   trouble: z.string().max(200).nullable().default(null),
 });
+
+/** Throws `source_not_yours`: an agent says what its own machine's metadata says, and nothing else. */
+function assertAgentsSource(name: string): void {
+  if (findSource(name)?.sender === "agent") return;
+  throw new RelevoError("source_not_yours", `An agent may not send notices of ${name}.`, {
+    found: name,
+    allowed: NOTICE_SOURCES.filter(({ sender }) => sender === "agent")
+      .map((each) => each.name)
+      .join(", "),
+  });
+}
 
 /** Throws `notice_source_unknown`. */
 function getSource(name: string): string {

@@ -7,9 +7,10 @@ import type { KubeObjectDraft } from "../../kube/api.ts";
 import { poolSchema } from "../../model/pool.ts";
 import { parseDocument } from "../../model/problems.ts";
 import type { RouteContext } from "../app.ts";
+import { nameOf } from "../callers.ts";
 import { applyView } from "../views.ts";
 
-const by = z.string().min(1).max(100).meta({ description: "who asks; not verified" });
+const by = z.string().min(1).max(100).optional().meta({ description: "who asks; what the caller's token says comes before it" });
 const why = z.string().min(1).max(500);
 const poolOrAll = z.string().max(100).nullable().meta({ description: "namespace/name; null means all" });
 const forHowLong = z
@@ -29,11 +30,11 @@ export const operatorRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, {
         response: { 200: applyView },
       },
     },
-    async ({ body, query }) => {
+    async ({ body, query, caller }) => {
       const parsed = parseDocument(poolSchema, body);
       const dryRun = query.dryRun === "true";
       const result = await controlPlane.apply(body as unknown as KubeObjectDraft, parsed, { dryRun });
-      log.info({ event: "apply", pool: result.pool, result: result.result, dryRun }, "a pool was applied");
+      log.info({ event: "apply", pool: result.pool, result: result.result, dryRun, by: nameOf(caller, undefined) }, "a pool was applied");
       return { ...result, dryRun };
     },
   );
@@ -48,9 +49,10 @@ export const operatorRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, {
         response: { 200: z.object({ evidence: z.string() }) },
       },
     },
-    async ({ params, body }) => {
-      const { evidence } = await controlPlane.drain({ instance: params.instance, ...body });
-      log.info({ event: "drain", instance: params.instance, by: body.by, why: body.why }, "an operator asked for a drain");
+    async ({ params, body, caller }) => {
+      const command = { instance: params.instance, why: body.why, by: nameOf(caller, body.by) };
+      const { evidence } = await controlPlane.drain(command);
+      log.info({ event: "drain", ...command }, "an operator asked for a drain");
       return { evidence };
     },
   );
@@ -65,9 +67,10 @@ export const operatorRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, {
         response: { 200: z.object({ node: z.string() }) },
       },
     },
-    async ({ params, body }) => {
-      await controlPlane.uncordon(params.node, body.by);
-      log.info({ event: "uncordon", node: params.node, by: body.by }, "an operator took a cordon back");
+    async ({ params, body, caller }) => {
+      const who = nameOf(caller, body.by);
+      await controlPlane.uncordon(params.node, who);
+      log.info({ event: "uncordon", node: params.node, by: who }, "an operator took a cordon back");
       return { node: params.node };
     },
   );
@@ -81,10 +84,11 @@ export const operatorRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, {
         response: { 200: z.object({ pools: z.array(z.string()), until: z.iso.datetime() }) },
       },
     },
-    async ({ body }) => {
+    async ({ body, caller }) => {
+      const who = nameOf(caller, body.by);
       const until = clock.now() + Math.min(parseDuration(body.for) ?? 0, MAX_FREEZE_MS);
-      const pools = await controlPlane.freeze(body.pool, { until, why: body.why, by: body.by });
-      log.info({ event: "freeze", pools, until: formatInstant(until), by: body.by, why: body.why }, "an operator froze pools");
+      const pools = await controlPlane.freeze(body.pool, { until, why: body.why, by: who });
+      log.info({ event: "freeze", pools, until: formatInstant(until), by: who, why: body.why }, "an operator froze pools");
       return { pools: [...pools], until: formatInstant(until) };
     },
   );
@@ -98,9 +102,10 @@ export const operatorRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, {
         response: { 200: z.object({ pools: z.array(z.string()) }) },
       },
     },
-    async ({ body }) => {
-      const pools = await controlPlane.unfreeze(body.pool, body.by);
-      log.info({ event: "unfreeze", pools, by: body.by }, "an operator lifted a freeze");
+    async ({ body, caller }) => {
+      const who = nameOf(caller, body.by);
+      const pools = await controlPlane.unfreeze(body.pool, who);
+      log.info({ event: "unfreeze", pools, by: who }, "an operator lifted a freeze");
       return { pools: [...pools] };
     },
   );

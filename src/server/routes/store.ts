@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { RouteContext } from "../app.ts";
+import { nameOf } from "../callers.ts";
 import { renderStore } from "../render.ts";
 import { storeView } from "../views.ts";
 
@@ -19,16 +20,17 @@ export const storeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { co
         summary: "Go on with a store that was rewound: raises the era above all that was seen; every writer lease ends",
         body: z.strictObject({
           why: z.string().min(1).max(500),
-          by: z.string().min(1).max(100).meta({ description: "who asks; not verified" }),
+          by: z.string().min(1).max(100).optional().meta({ description: "who asks; what the caller's token says comes before it" }),
           force: z.boolean().default(false).meta({ description: "also when no witness says that it was rewound" }),
         }),
         response: { 200: storeView },
       },
     },
-    async ({ body }) => {
-      const state = await controlPlane.recoverStore(body);
+    async ({ body, caller }) => {
+      const command = { ...body, by: nameOf(caller, body.by) };
+      const state = await controlPlane.recoverStore(command);
       log.warn(
-        { event: "store_recovered", era: state.era, by: body.by, why: body.why, force: body.force },
+        { event: "store_recovered", era: state.era, by: command.by, why: body.why, force: body.force },
         "an operator recovered the store",
       );
       return renderStore(state);

@@ -1,0 +1,203 @@
+/**
+ * Callers that Kubernetes knows: a TokenReview says who it is, SubjectAccessReviews what it may do. Relevo's roles are verbs on one resource that exists for
+ * RBAC alone, `controllers.relevo.dev`, so that a cluster's admin grants them as everything else is granted.
+ *
+ * 1. Tokens must be meant for Relevo (audience): one that is good for the API server is not taken, so a controller never holds what could act there.
+ * 2. A gateway is bound to the pod of its token, an agent to the node of its pod: Kubernetes put both into the token.
+ * 3. Answers are kept for a short time, so that a caller costs a few reviews a minute, and their number is bounded.
+ * 4. While the API server cannot be asked, only answers that it gave count: for persons for some minutes; for gateways and agents, which the traffic needs
+ *    during just such an outage, until their token ends. Whoever has none is told to come again (503), never let in.
+ */
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { Clock } from "../kernel/clock.ts";
+import { describeError, RelevoError } from "../kernel/errors.ts";
+import type { KubeApi, ResourceType } from "../kube/api.ts";
+import { BoundedMap } from "./bounded-map.ts";
+import type { Authenticator, Caller, TokenNeed } from "./callers.ts";
+import { type Role, roleFor, rolesFrom } from "./roles.ts";
+
+export const ACCESS_GROUP = "relevo.dev";
+/** No such kind is served: the name is there for RBAC. */
+export const ACCESS_RESOURCE = "controllers";
+export const ROLE_VERBS: Readonly<Record<Role, AccessVerb>> = { viewer: "view", operator: "operate", admin: "administer" };
+/** `route`: be a gateway; `notify`: be an agent. */
+export type AccessVerb = "view" | "operate" | "administer" | "route" | "notify";
+export const DEFAULT_AUDIENCE = "relevo.dev";
+
+export const FRESH_MS = 60_000;
+/** What was refused is asked again sooner: a role may just have been granted. */
+export const REFUSED_MS = 5_000;
+/** Without the API server. */
+export const PERSON_STALE_MS = 600_000;
+const MACHINE_STALE_MAX_MS = 24 * 3_600_000;
+const REVIEW_WITHIN_MS = 3_000;
+/** After a review failed nobody waits for another one, for so long. */
+const AWAY_MS = 2_000;
+const ENTRIES_MAX = 4_096;
+const REVIEWS_AT_ONCE = 32;
+/** Longer ones are no tokens of Kubernetes. */
+const TOKEN_CHARS_MAX = 16_384;
+
+const TOKEN_REVIEWS: ResourceType = {
+  group: "authentication.k8s.io",
+  version: "v1",
+  kind: "TokenReview",
+  plural: "tokenreviews",
+  namespaced: false,
+};
+const ACCESS_REVIEWS: ResourceType = {
+  group: "authorization.k8s.io",
+  version: "v1",
+  kind: "SubjectAccessReview",
+  plural: "subjectaccessreviews",
+  namespaced: false,
+};
+
+const extraSchema = z.record(z.string(), z.array(z.string()));
+const tokenReviewSchema = z.object({
+  status: z.object({
+    authenticated: z.boolean().default(false),
+    user: z
+      .object({
+        username: z.string(),
+        uid: z.string().optional(),
+        groups: z.array(z.string()).optional(),
+        extra: extraSchema.optional(),
+      })
+      .optional(),
+    audiences: z.array(z.string()).default([]),
+  }),
+});
+const accessReviewSchema = z.object({ status: z.object({ allowed: z.boolean() }) });
+type User = NonNullable<z.output<typeof tokenReviewSchema>["status"]["user"]>;
+
+interface Kept<T> {
+  readonly value: T;
+  readonly at: number;
+}
+
+export interface KubernetesAccessOptions {
+  readonly kube: KubeApi;
+  readonly clock: Clock;
+  readonly audience?: string | undefined;
+}
+
+export class KubernetesAccess implements Authenticator {
+  readonly #kube: KubeApi;
+  readonly #clock: Clock;
+  readonly #audience: string;
+  readonly #kept = new BoundedMap<string, Kept<unknown>>(ENTRIES_MAX);
+  readonly #asking = new Map<string, Promise<unknown>>();
+  #awayUntil = Number.NEGATIVE_INFINITY;
+  #why: unknown;
+
+  constructor({ kube, clock, audience = DEFAULT_AUDIENCE }: KubernetesAccessOptions) {
+    this.#kube = kube;
+    this.#clock = clock;
+    this.#audience = audience;
+  }
+
+  async identify(token: string, need: TokenNeed): Promise<Caller | undefined> {
+    if (token.length > TOKEN_CHARS_MAX) return undefined;
+    const key = createHash("sha256").update(token).digest("base64");
+    const machineMs = Math.min(MACHINE_STALE_MAX_MS, untilEndOf(token, this.#clock.now()));
+    const staleMs = need === "gateway" || need === "sender" ? Math.max(PERSON_STALE_MS, machineMs) : PERSON_STALE_MS;
+    const user = await this.#ask(`who ${key}`, staleMs, () => this.#reviewToken(token));
+    if (user === null) return undefined;
+    const may = (verb: AccessVerb) => this.#ask(`${verb} ${key}`, staleMs, async () => (await this.#reviewAccess(user, verb)) || null);
+    if (need === "gateway" && (await may("route")))
+      return { kind: "gateway", name: user.username, replica: extraOf(user, "authentication.kubernetes.io/pod-name") };
+    if (need === "sender" && (await may("notify")))
+      return { kind: "agent", name: user.username, node: extraOf(user, "authentication.kubernetes.io/node-name") };
+    for (const role of rolesFrom(roleFor(need))) if (await may(ROLE_VERBS[role])) return { kind: "person", name: user.username, role };
+    return { kind: "person", name: user.username, role: null };
+  }
+
+  /** Null is a no. */
+  async #ask<T>(key: string, staleMs: number, review: () => Promise<T | null>): Promise<T | null> {
+    const kept = this.#kept.get(key) as Kept<T | null> | undefined;
+    const ageMs = kept === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - kept.at;
+    if (kept !== undefined && ageMs < (kept.value === null ? REFUSED_MS : FRESH_MS)) return kept.value;
+    try {
+      if (this.#clock.monotonic() < this.#awayUntil) throw this.#why;
+      const value = await this.#once(key, review);
+      this.#kept.set(key, { value, at: this.#clock.monotonic() });
+      return value;
+    } catch (error) {
+      // A no that is old is no answer: nobody is let in by it, and nobody should take it for the last word.
+      if (kept !== undefined && kept.value !== null && ageMs < staleMs) return kept.value;
+      throw unavailable(error);
+    }
+  }
+
+  /** Many at once ask once. */
+  async #once<T>(key: string, review: () => Promise<T | null>): Promise<T | null> {
+    const running = this.#asking.get(key) as Promise<T | null> | undefined;
+    if (running !== undefined) return running;
+    if (this.#asking.size >= REVIEWS_AT_ONCE)
+      throw new RelevoError("too_many_reviews", "too many callers are looked up already", { class: "retryable" });
+    const asking = this.#within(review).finally(() => this.#asking.delete(key));
+    this.#asking.set(key, asking);
+    return asking;
+  }
+
+  async #within<T>(review: () => Promise<T>): Promise<T> {
+    const ending = new AbortController();
+    const limit = this.#clock.sleep(REVIEW_WITHIN_MS, ending.signal).then(() => {
+      throw new RelevoError("review_timeout", `the API server did not answer within ${REVIEW_WITHIN_MS} ms`, { class: "retryable" });
+    });
+    limit.catch(() => undefined);
+    try {
+      return await Promise.race([review(), limit]);
+    } catch (error) {
+      this.#awayUntil = this.#clock.monotonic() + AWAY_MS;
+      this.#why = error;
+      throw error;
+    } finally {
+      ending.abort(new Error("answered"));
+    }
+  }
+
+  async #reviewToken(token: string): Promise<User | null> {
+    const spec = { token, audiences: [this.#audience] };
+    const answer = await this.#kube.create(TOKEN_REVIEWS, { ...headOf(TOKEN_REVIEWS), spec });
+    const { status } = tokenReviewSchema.parse(answer);
+    // A server that does not know of audiences says none: the token is good for the API server, and not for us.
+    return status.authenticated && status.audiences.includes(this.#audience) ? (status.user ?? null) : null;
+  }
+
+  async #reviewAccess({ username, uid, groups, extra }: User, verb: AccessVerb): Promise<boolean> {
+    const resourceAttributes = { group: ACCESS_GROUP, resource: ACCESS_RESOURCE, verb };
+    const spec = { user: username, uid, groups, extra, resourceAttributes };
+    const answer = await this.#kube.create(ACCESS_REVIEWS, { ...headOf(ACCESS_REVIEWS), spec });
+    return accessReviewSchema.parse(answer).status.allowed;
+  }
+}
+
+function headOf({ group, version, kind }: ResourceType) {
+  return { apiVersion: `${group}/${version}`, kind, metadata: {} };
+}
+
+function extraOf({ extra }: User, key: string): string | null {
+  return extra?.[key]?.[0] ?? null;
+}
+
+/** As the token itself says; it was found good as a whole, so that may be believed. 0 when it does not say. */
+function untilEndOf(token: string, now: number): number {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
+    const { exp } = z.object({ exp: z.number() }).parse(claims);
+    return Math.max(0, exp * 1_000 - now);
+  } catch {
+    return 0;
+  }
+}
+
+function unavailable(cause: unknown): RelevoError {
+  return new RelevoError("auth_unavailable", `Kubernetes cannot be asked who calls: ${describeError(cause)}.`, {
+    class: "retryable",
+    cause,
+    todo: "try again when the API server answers; RELEVO_TOKEN and tokens of --token-file are taken meanwhile",
+  });
+}
