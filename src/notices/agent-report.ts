@@ -23,6 +23,9 @@ export interface AgentReport {
   readonly machineName?: string;
 }
 
+/** More is said of nothing: a machine that was to go so long ago is gone, and what stands for weeks has its own time. */
+export const MAX_AGE_MS = 24 * 3_600_000;
+
 /** Who the machine is. */
 export interface MachineIdentity {
   readonly providerID: string;
@@ -41,7 +44,7 @@ export function agentReport(
     state,
     document,
     seenAt: formatInstant(seenAt),
-    ageMs: Math.max(0, Math.round(ageMs)),
+    ageMs: Math.min(MAX_AGE_MS, Math.max(0, Math.round(ageMs))),
     bootId,
     ...(machineName === undefined ? {} : { machineName }),
   };

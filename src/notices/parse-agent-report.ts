@@ -2,12 +2,10 @@
 import { z } from "zod";
 import type { Instant } from "../kernel/clock.ts";
 import { instantSchema } from "../kube/types.ts";
+import { MAX_AGE_MS } from "./agent-report.ts";
 import { machineIdOf } from "./machine.ts";
 import { parseNoticeBody, parseWith } from "./parse-body.ts";
 import type { Announcement, NoticeMessage, ParseContext } from "./source.ts";
-
-/** An agent tells what it saw until somebody hears it, but a machine that was to go so long ago is gone. */
-const MAX_AGE_MS = 24 * 3_600_000;
 
 const reportSchema = z.object({
   providerID: z
@@ -59,7 +57,8 @@ export function announcementOf(
   const subject = [machineId, kind, ...(part === undefined ? [] : [part])].join(" ");
   const common = { subject, machineIds: [machineId] };
   // What was never acted upon is not taken back either.
-  if (isGone && meaning.reason === null) return { ...common, dedupeKey: `${subject} ${identity} gone ${seenAt}`, reason: null, deadline: null };
+  if (isGone && meaning.reason === null)
+    return { ...common, dedupeKey: `${subject} ${identity} gone ${seenAt}`, reason: null, deadline: null };
   if (isGone) return { ...common, dedupeKey: `${subject} ${identity} gone ${seenAt}`, reason: "withdrawn", deadline: null };
   return { ...common, dedupeKey: `${subject} ${identity}`, ...meaning };
 }

@@ -111,8 +111,8 @@ export class StandingNotices {
 /** `known` holds the nearest time that was told. */
 function isSame(known: Said, said: Said): boolean {
   if (known.meaning !== said.meaning) return false;
-  if (said.time === null || known.time === null) return said.time === known.time || known.time !== null;
-  return said.time > known.time - NEARER_BY_MS;
+  if (said.time === null) return true;
+  return known.time !== null && said.time > known.time - NEARER_BY_MS;
 }
 
 function tellingOf({ said: { kind, part, document, isGoing }, seenAt, seen }: Standing, state: Telling["state"]): Telling {
