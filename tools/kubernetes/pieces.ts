@@ -88,6 +88,7 @@ const COMMANDS: Readonly<Record<PieceName, (site: Site) => PieceCommand>> = {
     args: [
       ...["--kubeconfig", kubeconfigPath(dir), "--cidr", podCidr, "--node-lease-duration-seconds", "40"],
       ...["--manage-nodes-with-annotation-selector", "kwok.x-k8s.io/node=fake"],
+      ...["--config", join(import.meta.dirname, "kwok-stages.yaml")],
     ],
   }),
 

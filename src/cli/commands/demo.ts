@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { systemRandom } from "../../kernel/system.ts";
 import { nearest } from "../../model/problems.ts";
 import type { CliContext } from "../context.ts";
+import { type KubernetesAddresses, playKubernetes } from "../demo/kubernetes/demo.ts";
+import { type KubernetesReport, renderKubernetes } from "../demo/kubernetes/report.ts";
 import { Narrator } from "../demo/narrator.ts";
 import { type DemoOptions, playMainJob } from "../demo/main-job.ts";
 import type { DemoReport } from "../demo/report.ts";
@@ -14,7 +16,6 @@ import { renderReport } from "../demo/table.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import { palette, shellWord } from "../output.ts";
 import type { DemoCommandOptions } from "../process-commands.ts";
-import type { Stack } from "../processes/stack.ts";
 import { untilAskedToEnd } from "../processes/child.ts";
 import { assertRunFileCanBeWritten } from "../run-file.ts";
 import { findRunning } from "../running-here.ts";
@@ -22,10 +23,11 @@ import { findRunning } from "../running-here.ts";
 const DEMOS: Readonly<Record<string, string>> = {
   "main-job": "a fleet of real processes outlives its nodes: voluntary, deadline, forced, a killed controller, and the same without Relevo",
   storm: "most nodes are announced to go within seconds: three classes of real processes move, critical first; and the same without Relevo",
+  kubernetes: "a real Kubernetes whose nodes a real Karpenter drifts, and ends at a deadline; and the same without protection (in a clone)",
 };
-type DemoName = "main-job" | "storm";
+type DemoName = "main-job" | "storm" | "kubernetes";
 /** Between a spot warning and the loss of the node. */
-const DEADLINE_MS: Readonly<Record<DemoName, number>> = { "main-job": 20_000, storm: 60_000 };
+const DEADLINE_MS: Readonly<Record<DemoName, number>> = { "main-job": 20_000, storm: 60_000, kubernetes: 120_000 };
 const STORM_NODES = 20;
 /** Load for each core; the demo alone is about one for each of two. */
 const BUSY = 2;
@@ -61,7 +63,12 @@ export async function demo(context: CliContext, name: string | undefined, option
   const isSecond = (await findRunning(context)) !== undefined;
   const home = isSecond ? mkdtempSync(join(tmpdir(), "relevo-commands-")) : context.cwd;
   assertRunFileCanBeWritten(home);
-  const chosen: DemoName = name === "storm" ? "storm" : "main-job";
+  const chosen: DemoName = name === "storm" || name === "kubernetes" ? name : "main-job";
+  if (chosen === "kubernetes" && options.deadline !== undefined)
+    throw new UsageError("deadline_not_asked", "The deadline of this demo is Karpenter's.", {
+      found: "--deadline",
+      allowed: "relevo demo kubernetes --once",
+    });
   if (options.nodes !== undefined && chosen !== "storm")
     throw new UsageError("nodes_not_asked", "--nodes is of the storm.", { found: options.nodes, allowed: "relevo demo storm --nodes N" });
   const running = await play(chosen, options.nodes ?? STORM_NODES, {
@@ -94,24 +101,51 @@ export async function demo(context: CliContext, name: string | undefined, option
 }
 
 interface PlayedDemo {
-  readonly report: DemoReport | StormReport;
+  readonly report: DemoReport | StormReport | KubernetesReport;
   /** The same for people. */
   readonly table: string;
-  readonly stack: Stack;
+  readonly addresses: KubernetesAddresses;
+  /** Commands in its directory find it. */
+  readonly hasRunFile: boolean;
   stop(): Promise<void>;
 }
 
 async function play(name: DemoName, nodes: number, options: DemoOptions): Promise<PlayedDemo> {
-  if (name === "storm") {
-    const played = await playStorm({ ...options, going: nodes });
-    return { ...played, table: renderStorm(played.report) };
+  switch (name) {
+    case "storm": {
+      const { report, stack, stop } = await playStorm({ ...options, going: nodes });
+      return { report, stop, addresses: stack, hasRunFile: true, table: renderStorm(report) };
+    }
+    case "kubernetes": {
+      const { report, addresses, stop } = await playKubernetes(options);
+      return { report, stop, addresses, hasRunFile: false, table: renderKubernetes(report) };
+    }
+    case "main-job": {
+      const { report, stack, stop } = await playMainJob(options);
+      return { report, stop, addresses: stack, hasRunFile: true, table: renderReport(report) };
+    }
+    default:
+      return name satisfies never;
   }
-  const played = await playMainJob(options);
-  return { ...played, table: renderReport(played.report) };
 }
 
-function addresses(context: CliContext, { stack }: Pick<PlayedDemo, "stack">, home: string): string {
+function addresses(
+  context: CliContext,
+  { addresses: stack, hasRunFile }: Pick<PlayedDemo, "addresses" | "hasRunFile">,
+  home: string,
+): string {
   const { bold } = palette(context);
+  if (!hasRunFile)
+    return [
+      "",
+      bold("the cluster and the fleet stay up, without load; Ctrl-C ends them"),
+      `  gateway     ${stack.gatewayUrl}  (a stream: curl -N -H 'Host: orders' '${stack.gatewayUrl}/export?id=mine')`,
+      `  controller  ${stack.controllerUrl}  (API: /openapi.json, metrics: /metrics)`,
+      `  cluster     kubectl --kubeconfig ${shellWord(stack.kubeconfig)} get pools,nodeclaims`,
+      `  go on with  npx relevo --server ${stack.controllerUrl} get instances --watch`,
+      `              npx relevo --server ${stack.controllerUrl} explain orders`,
+      "",
+    ].join("\n");
   const isHere = home === context.cwd;
   const relevo = isHere ? "npx relevo" : `node ${shellWord(process.argv[1] ?? "relevo")}`;
   return [
