@@ -7,6 +7,7 @@ import { errorView, type JournalView, journalView, type ReceiptView, receiptView
 import type { CliContext, GlobalOptions } from "./context.ts";
 import { ControllerRefusal, UsageError } from "./exit.ts";
 import { readRunFile } from "./run-file.ts";
+import { tokenSourceOf } from "./token-source.ts";
 
 const TIMEOUT_MS = 15_000;
 const MAX_LINE_BYTES = 1024 * 1024;
@@ -159,7 +160,7 @@ export function connect(context: CliContext, options: Pick<GlobalOptions, "serve
     throw new RelevoError("controller_unknown", "No controller is known here.", {
       todo: "start one with npx relevo up in this directory, or name one with --server or RELEVO_SERVER",
     });
-  const token = context.env.RELEVO_TOKEN ?? run?.token ?? null;
+  const token = tokenSourceOf(context)() ?? run?.token ?? null;
   const webhookSecret = context.env.RELEVO_WEBHOOK_SECRET ?? run?.webhookSecret ?? null;
   return new ControllerClient({ url, token, webhookSecret, fetch: context.fetch, clock: context.clock, signal: context.signal });
 }

@@ -57,6 +57,9 @@ export interface ControllerCommandOptions extends GlobalOptions {
   readonly host: string;
   readonly port: number;
   readonly webhookSecretFile?: string;
+  readonly tokenFile?: string;
+  readonly auth?: "kubernetes";
+  readonly authAudience?: string;
   readonly sqsQueue?: readonly string[];
   readonly sqsEndpoint?: string;
   readonly awsRegion?: string;
@@ -81,6 +84,7 @@ export interface ControllerCommandOptions extends GlobalOptions {
 export interface GatewayCommandOptions extends GlobalOptions {
   readonly controller: readonly string[];
   readonly predecessor?: string;
+  readonly replica?: string;
   readonly keyFile: string;
   readonly host: string;
   readonly port: number;

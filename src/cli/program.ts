@@ -26,6 +26,7 @@ To begin with: relevo demo, or relevo up and then relevo apply -f examples/order
 Environment:
   RELEVO_SERVER          the controller's API, as --server
   RELEVO_TOKEN           what the controller demands of its callers
+  RELEVO_TOKEN_FILE      where that is read, at each use
   RELEVO_WEBHOOK_SECRET  with which notices are signed
   NO_COLOR               no colours
 
@@ -49,6 +50,7 @@ function buildProgram(context: CliContext, processes: ProcessCommands, ended: En
   addProcesses(program, context, processes, ended);
   addPools(program, context, ended);
   addStore(program, context, processes, ended);
+  addTokens(program, context, ended);
   addOperations(program, context, ended);
   // Global options may stand behind the command, where people write them.
   for (const command of program.commands) {
@@ -252,6 +254,21 @@ function addStore(program: Command, context: CliContext, processes: ProcessComma
     .action(async (_options, command: Command) => ended(await processes.store(context, "import", optionsOfNested(command))));
 }
 
+function addTokens(program: Command, context: CliContext, ended: Ended): void {
+  program
+    .command("token")
+    .description("tokens of a controller with --token-file")
+    .command("create")
+    .description("prints a new token, once, and its line for the file; writes nothing")
+    .requiredOption("--name <name>", "who gets it; of a gateway its --replica, of an agent its node")
+    .addOption(
+      new Option("--role <role>", "what it is good for").choices(["viewer", "operator", "admin", "gateway", "agent"]).makeOptionMandatory(),
+    )
+    .action(async (_options, command: Command) =>
+      ended(await (await import("./commands/token.ts")).createToken(context, optionsOfNested(command))),
+    );
+}
+
 function addProcesses(program: Command, context: CliContext, processes: ProcessCommands, ended: Ended): void {
   const level = () => new Option("--log-level <level>").choices(["trace", "debug", "info", "warn", "error", "silent"]).default("info");
   program
@@ -293,7 +310,15 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--store <file or URL>", "a SQLite file, or postgresql://user@host/database (default: RELEVO_STORE, or .relevo/store.db)")
     .option("--store-password-file <file>", "of PostgreSQL (default: RELEVO_STORE_PASSWORD_FILE, PGPASSWORD, PGPASSFILE)")
     .option("--lease-key-file <file>", "signs the tokens of writer leases; the same for all replicas (default: the store keeps one)")
-    .option("--host <address>", "another than loopback demands RELEVO_TOKEN", "127.0.0.1")
+    .option("--host <address>", "another than loopback demands tokens", "127.0.0.1")
+    .option(
+      "--token-file <file>",
+      "who may call: a list of { name, role, tokenHash } (relevo token create); RELEVO_TOKEN may do everything",
+    )
+    .addOption(
+      new Option("--auth <how>", "asks the API server who calls and what that one may do (docs/security.md)").choices(["kubernetes"]),
+    )
+    .option("--auth-audience <name>", "for whom tokens of callers must be made, with --auth kubernetes (default: relevo.dev)")
     .option("--port <port>", "0 lets the system choose", port, 7070)
     .option("--webhook-secret-file <file>", "with which notices are signed")
     .option("--absorb-per-second <n>", "how many evacuations the site is known to absorb a second; more is learned", count)
@@ -330,6 +355,7 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .description("the data plane; holds a stream to the controller")
     .requiredOption("--controller <url>", "the controller's API; may be repeated, and a name means each of its addresses", collect)
     .requiredOption("--key-file <file>", "signs the tokens of sessions; the same for all replicas")
+    .option("--replica <name>", "what its replica id begins with, to which its token may be bound (default: POD_NAME)")
     .option("--predecessor <replica>", "the replica that ran in this place and has ended: no seal waits for it")
     .option("--host <address>", "where it listens", "127.0.0.1")
     .option("--port <port>", "0 lets the system choose", port, 8080)

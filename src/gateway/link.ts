@@ -13,7 +13,8 @@ import { LIMITS } from "./limits.ts";
 export interface LinkOptions {
   /** `http://host:port` of the controller. */
   readonly controllerUrl: string;
-  readonly token: string | undefined;
+  /** A function is asked at each call: a token that is renewed is another one by then. */
+  readonly token: string | (() => string | undefined) | undefined;
   readonly replica: string;
   /** The replica in whose place this one was started, once that had ended. */
   readonly predecessor: string | undefined;
@@ -30,7 +31,6 @@ export interface LinkOptions {
 export class ControllerLink {
   readonly #options: LinkOptions;
   readonly #stopped = new AbortController();
-  readonly #headers: Record<string, string>;
   #failures = 0;
   #reporting = false;
   #reportAgain = false;
@@ -39,7 +39,6 @@ export class ControllerLink {
 
   constructor(options: LinkOptions) {
     this.#options = options;
-    this.#headers = options.token === undefined ? {} : { authorization: `Bearer ${options.token}` };
   }
 
   start(): void {
@@ -90,7 +89,7 @@ export class ControllerLink {
     };
     try {
       const answer = await request(`${controllerUrl}/gateway/v1/stream?${query}`, {
-        headers: this.#headers,
+        headers: this.#headers(),
         signal: AbortSignal.any([this.#stopped.signal, quiet.signal]),
         headersTimeout: 0,
         bodyTimeout: 0,
@@ -114,6 +113,12 @@ export class ControllerLink {
       timer.cancel();
       this.#options.closed?.();
     }
+  }
+
+  #headers(): Record<string, string> {
+    const { token } = this.#options;
+    const now = typeof token === "function" ? token() : token;
+    return now === undefined ? {} : { authorization: `Bearer ${now}` };
   }
 
   /** A line that is not understood is said and left out: the rest of the stream may still be. */
@@ -165,7 +170,7 @@ export class ControllerLink {
     try {
       const answer = await request(`${this.#options.controllerUrl}/gateway/v1/reports`, {
         method: "POST",
-        headers: { ...this.#headers, "content-type": "application/json" },
+        headers: { ...this.#headers(), "content-type": "application/json" },
         body: JSON.stringify(report),
         signal: limit.signal,
       });

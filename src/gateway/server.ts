@@ -24,8 +24,10 @@ export interface GatewayOptions {
   readonly resolve?: Resolve | undefined;
   /** The replica in whose place this one was started, once that had ended: its parent knows. */
   readonly predecessor?: string | undefined;
-  /** Bearer token for the controller. */
-  readonly token?: string | undefined;
+  /** Bearer token for the controller; a function is asked at each call. */
+  readonly token?: string | (() => string | undefined) | undefined;
+  /** What its replica id begins with, where its token is bound to that: at most 50 characters. */
+  readonly name?: string | undefined;
   /** Shared by all replicas; the first signs, all verify. */
   readonly tokenKeys: readonly TokenKey[];
   readonly clock: Clock;
@@ -52,7 +54,7 @@ export interface Gateway {
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { clock, ids, random, log } = options;
-  const replica = ids.next("gateway");
+  const replica = ids.next(options.name ?? "gateway");
   const core = new GatewayCore({ clock, ids, log, tokens: new Tokens(options.tokenKeys) });
   const checks = new HealthChecks(core, httpHealthCheck(clock));
   let sequence = 0;

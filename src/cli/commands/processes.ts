@@ -6,6 +6,7 @@ import type { CliContext } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import type { ReplicaOptions } from "../processes/controller-process.ts";
 import { storeTargetOf } from "../store-target.ts";
+import { tokenSourceOf } from "../token-source.ts";
 import type { ClusterCommandOptions, ControllerCommandOptions, GatewayCommandOptions } from "../process-commands.ts";
 
 export async function controller(context: CliContext, options: ControllerCommandOptions): Promise<ExitCode> {
@@ -28,6 +29,9 @@ export async function controller(context: CliContext, options: ControllerCommand
     sqsEndpoint,
     sqsUnclaimed = "delete",
     lifecycleHooks = false,
+    tokenFile,
+    auth,
+    authAudience,
     ...rest
   } = options;
   if ((absorbPerSecond === undefined) !== (absorbAtOnce === undefined))
@@ -41,7 +45,12 @@ export async function controller(context: CliContext, options: ControllerCommand
     kubeconfig: kubeconfig ?? context.env.KUBECONFIG,
     ...storeTargetOf(context, { store, storePasswordFile }),
     leaseKeyFile: leaseKeyFile === undefined ? undefined : resolve(context.cwd, leaseKeyFile),
-    token: context.env.RELEVO_TOKEN ?? null,
+    token: context.env.RELEVO_TOKEN || null,
+    access: {
+      tokenFile: tokenFile === undefined ? undefined : resolve(context.cwd, tokenFile),
+      kubernetes: auth === "kubernetes",
+      audience: authAudience,
+    },
     webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : secretOf(context, webhookSecretFile),
     spotLeadMs: spotLead,
     queues: {
@@ -85,12 +94,24 @@ export async function gateway(context: CliContext, options: GatewayCommandOption
     port: options.port,
     adminHost: options.adminHost,
     adminPort: options.adminPort,
-    token: context.env.RELEVO_TOKEN,
+    token: tokenSourceOf(context),
+    name: replicaNameOf(context, options),
     tokenKeys: [{ id: "k1", secret: secretOf(context, options.keyFile) }],
     graceMs: options.grace,
     logLevel: options.logLevel,
   });
   return EXIT.done;
+}
+
+/** In a cluster that of the Pod, to which its token is bound. */
+function replicaNameOf({ env }: CliContext, { replica }: GatewayCommandOptions): string | undefined {
+  const name = replica ?? env.POD_NAME;
+  if (name === undefined || /^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$/.test(name)) return name;
+  throw new UsageError("replica_invalid", "The name of the replica is not valid.", {
+    found: name,
+    allowed: "at most 50 lower-case letters, digits and dashes",
+    todo: "name it by --replica",
+  });
 }
 
 export async function cluster(context: CliContext, options: ClusterCommandOptions): Promise<ExitCode> {

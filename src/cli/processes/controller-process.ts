@@ -8,9 +8,12 @@ import type { KubeApi } from "../../kube/api.ts";
 import { loadKubeApi } from "../../kube/config.ts";
 import { RATE_DEFAULTS, type RateLimits } from "../../kube/limiter.ts";
 import { createServer } from "../../server/app.ts";
+import type { Authenticator } from "../../server/callers.ts";
+import { KubernetesAccess } from "../../server/kubernetes-access.ts";
 import { createLogger, type Logger } from "../../server/log.ts";
 import { createMetrics } from "../../server/metrics.ts";
 import { RENEW_PATH } from "../../server/routes/leases.ts";
+import { TokenFile } from "../../server/token-file.ts";
 import { VERSION } from "../version.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
 import { composeController } from "./controller.ts";
@@ -27,6 +30,8 @@ export interface ControllerProcessOptions extends ControllerStoreOptions {
   readonly port: number;
   readonly token: string | null;
   readonly webhookSecret: string | null;
+  /** Who else may call, beside whoever has `token`. */
+  readonly access?: AccessOptions | undefined;
   readonly spotLeadMs?: number | undefined;
   /** Of the site, where learning begins: evacuations a second, and at once. */
   readonly absorption?: { readonly perSecond: number; readonly burst: number } | undefined;
@@ -41,6 +46,13 @@ export interface ControllerProcessOptions extends ControllerStoreOptions {
   /** From which notices are taken, beside the webhooks. */
   readonly queues?: NoticeQueueOptions | undefined;
   readonly logLevel: string;
+}
+
+export interface AccessOptions {
+  readonly tokenFile?: string | undefined;
+  /** The API server is asked who calls. */
+  readonly kubernetes: boolean;
+  readonly audience?: string | undefined;
 }
 
 export interface ReplicaOptions {
@@ -86,6 +98,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
     log,
     clock: systemClock,
     leaseTokens,
+    authenticators: authenticatorsOf(options.access, kube, log),
   });
   const url = await server.listen({ host: options.host, port: options.port });
   reachedAt ||= url;
@@ -108,6 +121,14 @@ export async function runController(options: ControllerProcessOptions): Promise<
   await server.close();
   await composed.close();
   await kube.close();
+}
+
+function authenticatorsOf(access: AccessOptions | undefined, kube: KubeApi, log: Logger): readonly Authenticator[] {
+  const { tokenFile, kubernetes = false, audience } = access ?? {};
+  return [
+    ...(tokenFile === undefined ? [] : [new TokenFile(tokenFile, systemClock, log)]),
+    ...(kubernetes ? [new KubernetesAccess({ kube, clock: systemClock, audience })] : []),
+  ];
 }
 
 function membersOf(

@@ -19,7 +19,9 @@ export interface GatewayProcessOptions {
   readonly adminPort: number;
   /** The replica that ran in this place before and has ended. */
   readonly predecessor?: string | undefined;
-  readonly token?: string | undefined;
+  readonly token: () => string | undefined;
+  /** What its replica id begins with: to that its token may be bound. */
+  readonly name?: string | undefined;
   readonly tokenKeys: readonly TokenKey[];
   /** How long requests in flight may go on after the process was asked to end. */
   readonly graceMs: number;
@@ -36,6 +38,7 @@ export async function runGateway(options: GatewayProcessOptions): Promise<void> 
     controllerUrl: options.controllerUrls,
     predecessor: options.predecessor,
     token: options.token,
+    name: options.name,
     tokenKeys: options.tokenKeys,
     clock: systemClock,
     ids: systemIds,
