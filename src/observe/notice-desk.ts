@@ -16,7 +16,7 @@ import { type Received, receiveNotice } from "../notices/receive.ts";
 import { findSource, NOTICE_SOURCES } from "../notices/registry.ts";
 import type { NoticeMessage, NoticeSource } from "../notices/source.ts";
 import type { NodeFinding } from "../plan/snapshot.ts";
-import type { NoticeRecord, Store } from "../store/port.ts";
+import { MAX_OPEN_NOTICES, type NoticeRecord, type Store } from "../store/port.ts";
 import { type Correlation, correlate, type NodeIdentity } from "./correlate.ts";
 import { OpenNotices } from "./open-notices.ts";
 import type { World } from "./world.ts";
@@ -199,15 +199,17 @@ export class NoticeDesk {
       this.#options.log("debug", "the open notices could not be read again", { error });
       return;
     }
-    const others = stored.filter(({ id }) => !this.#open.get(id) && !this.#ending.has(id));
-    for (const notice of others) {
+    const before = this.#findings;
+    for (const notice of stored) {
+      if (this.#open.get(notice.id) || this.#ending.has(notice.id)) continue;
       this.#keep(notice);
       this.#lookAround(notice);
     }
-    // What was taken here while the store was read is not in what was read.
+    // What was taken here while the store was read is not in what was read; what is not in a list that was cut may be open all the same.
     const inStore = new Set(stored.map(({ id }) => id));
-    for (const notice of [...this.#open.all()]) if (known.has(notice.id) && !inStore.has(notice.id)) this.#forget(notice);
-    if (others.length > 0) this.#options.onChange();
+    if (stored.length < MAX_OPEN_NOTICES)
+      for (const notice of [...this.#open.all()]) if (known.has(notice.id) && !inStore.has(notice.id)) this.#forget(notice);
+    if (this.#findings !== before) this.#options.onChange();
   }
 
   /** Another replica ended it. */

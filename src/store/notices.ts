@@ -1,15 +1,13 @@
 /** Notices as received, each once per source. */
 import { sql, type Kysely, type Selectable } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
-import { storeConflict, type NoticeRecord } from "./port.ts";
+import { MAX_OPEN_NOTICES, storeConflict, type NoticeRecord } from "./port.ts";
 import { prepare } from "./prepared.ts";
 import type { NoticeTable, Schema } from "./schema.ts";
 
 /** 64 KiB of UTF-8; what is longer is cut and says so. */
 export const MAX_NOTICE_BYTES = 64 * 1024;
 const CUT_MARK = "…[cut]";
-/** More open notices than this are a flood, not information; the newest are kept in sight. */
-const MAX_OPEN = 10_000;
 
 /** Outcomes after which no evidence can come from a notice any more; every other, `unknown_machine` above all, may still find its machine. */
 export const NOTICE_ENDS = [
@@ -81,7 +79,7 @@ function queriesOf(db: Kysely<Schema>) {
         .where("outcome", "not in", [...NOTICE_ENDS])
         .orderBy("received_at", "desc")
         .orderBy("seq", "desc")
-        .limit(sql.lit(MAX_OPEN)),
+        .limit(sql.lit(MAX_OPEN_NOTICES)),
     ),
     settle: prepare<{ id: string; outcome: string }>((p) => db.updateTable("notices").set({ outcome: p.outcome }).where("id", "=", p.id)),
     insert: prepare<Omit<NoticeRow, "seq">>((p) =>

@@ -165,6 +165,9 @@ export interface NoticeRecord {
   readonly reason: string | null;
 }
 
+/** More open notices than this are a flood, not information; the newest are kept in sight. */
+export const MAX_OPEN_NOTICES = 10_000;
+
 export interface GatewayReplicaRecord {
   readonly id: string;
   readonly registeredAt: Instant;
@@ -254,7 +257,7 @@ export interface Store {
   settleNotice(id: string, outcome: string): Promise<void>;
   /** Newest first. */
   listNotices(limit: number): Promise<readonly NoticeRecord[]>;
-  /** Received and neither matched to an end nor older than `since`: the ones that evidence may still come from. */
+  /** Received and neither matched to an end nor older than `since`: the ones that evidence may still come from; the newest `MAX_OPEN_NOTICES`, oldest first. */
   openNotices(since: Instant): Promise<readonly NoticeRecord[]>;
 
   /** A row says whom a seal must wait for. */
