@@ -70,7 +70,7 @@ test("the account of the namespace makes the instances, and their pods get the c
   await apply(poolOf("orders", "default", { size: { desired: 2 }, priority: "critical" }));
   await expect.poll(() => instancesIn("default", "orders"), WITHIN).toBe(2);
   await expect.poll(async () => (await podsOf("orders")).map(priorityOf), WITHIN).toEqual(["relevo-critical", "relevo-critical"]);
-  expect(await mayI("create", "deployments.apps")).toBe("no");
+  expect(await canI("system:serviceaccount:relevo-system:relevo-controller", "create", "deployments.apps")).toBe("no");
 });
 
 test("an account that lost a permission is the pool's reason, in the server's words; other pools go on; given back, it goes on too", async () => {
@@ -111,6 +111,16 @@ test("a Pool that asks for a ClusterRole in its blueprint is refused before anyb
   await expect(apply({ ...pool, spec })).rejects.toThrow(
     'spec.blueprint.objects[1].kind: Unsupported value: "ClusterRole": supported values: "Deployment", "StatefulSet", "Service", "ConfigMap", "PersistentVolumeClaim"',
   );
+});
+
+test("who may edit the workloads of a namespace may write its Pools, who may view them may see them", async () => {
+  for (const role of ["view", "edit"])
+    await cluster.kubectl("create", "rolebinding", `for-${role}`, `--clusterrole=${role}`, `--user=${role}er`, "-n", "default");
+  const may = async (user: string) =>
+    (await Promise.all(["get", "create", "delete"].map((verb) => canI(user, verb, "pools.relevo.dev")))).join(" ");
+  await expect
+    .poll(async () => [await may("viewer"), await may("editer"), await may("nobody")], WITHIN)
+    .toEqual(["yes no no", "yes yes yes", "no no no"]);
 });
 
 test("what was made is deleted by the same account when the pool goes", async () => {
@@ -164,9 +174,8 @@ async function stateOf(namespace: string, name: string): Promise<Readonly<Record
   return ((await cluster.api.get({ type: POOLS, namespace, name }))["status"] ?? {}) as Readonly<Record<string, unknown>>;
 }
 
-/** Of the controller, by kubectl's own question. */
-async function mayI(verb: string, resource: string): Promise<string> {
-  const as = "system:serviceaccount:relevo-system:relevo-controller";
+/** kubectl's own question, in the namespace `default`. */
+async function canI(user: string, verb: string, resource: string): Promise<string> {
   const { stdout } = await promisify(execFile)("kubectl", [
     "--kubeconfig",
     cluster.kubeconfig,
@@ -175,7 +184,7 @@ async function mayI(verb: string, resource: string): Promise<string> {
     verb,
     resource,
     "--as",
-    as,
+    user,
   ]).catch(
     (error: unknown) => error as { readonly stdout: string }, // it ends with 1 for "no"
   );
