@@ -79,10 +79,11 @@ function nameOf({ verb, objectRef, requestURI }: Pick<AuditEntry, "verb" | "obje
   return [verb, subresource === undefined ? resource : `${resource}/${subresource}`, name].filter((word) => word !== undefined).join(" ");
 }
 
-/** A list, or a watch that begins with everything. Pages of one list are one. */
+/** A list of all of a kind, or a watch that begins with all; pages of one list are one. What is asked of one instance alone, by its label, is none. */
 function isInventory({ verb, requestURI }: AuditEntry): boolean {
-  if (requestURI.includes("continue=")) return false;
-  return verb === "list" || (verb === "watch" && requestURI.includes("sendInitialEvents=true"));
+  const query = new URL(requestURI, "http://api").searchParams;
+  if (query.has("continue") || query.get("labelSelector")?.includes("=")) return false;
+  return verb === "list" || (verb === "watch" && query.get("sendInitialEvents") === "true");
 }
 
 /** Longer than any pass: what is within it is taken for one, which counts rather too much. */
