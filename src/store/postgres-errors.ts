@@ -69,6 +69,8 @@ const BROKEN_SENTENCES =
   /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client (was closed|has encountered)|The server does not support SSL|Cannot use a pool after)/;
 
 const BROKEN: Row = { meaning: "reconnect", why: "the connection broke or cannot be made", todo: REACH };
+/** The driver's own words where the server asks for a password and there is none. */
+const NO_PASSWORD = /^SASL: .*password must be/; // "a string", "a non-empty string"
 const FAULT: Row = { meaning: "fault", why: "a fault" };
 
 export function meaningOf(error: unknown): Meaning {
@@ -93,6 +95,7 @@ function rowOf(error: unknown): Row {
     }
     return FAULT;
   }
+  if (NO_PASSWORD.test(error.message)) return SQLSTATES["28"] as Row;
   return BROKEN_CODES.test(code) || BROKEN_SENTENCES.test(error.message) ? BROKEN : FAULT;
 }
 

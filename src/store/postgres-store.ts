@@ -8,6 +8,7 @@ import type { Store, StoreDescription } from "./port.ts";
 import { storeUnavailable } from "./port.ts";
 import { toStoreError } from "./postgres-errors.ts";
 import { type Applied, migratePostgres, readSchema } from "./postgres-migrate.ts";
+import { passwordFor } from "./postgres-password.ts";
 import { PostgresTurns } from "./postgres-turns.ts";
 import { parsePostgresUrl, type PostgresTarget } from "./postgres-url.ts";
 import { RelationalStore } from "./relational-store.ts";
@@ -92,13 +93,14 @@ async function withClient<T>(pool: pg.Pool, work: (client: ClientBase) => Promis
 }
 
 function configOf(target: PostgresTarget, password: string | undefined): pg.ClientConfig {
-  const secret = password ?? target.password;
+  const given = password ?? target.password;
   return {
     host: target.host,
     port: target.port,
     database: target.database,
     user: target.user,
-    ...(secret === undefined ? {} : { password: secret }),
+    // Never absent: the driver would look for one by itself, and warn.
+    password: given ?? (() => passwordFor(target) ?? ""),
     ssl: target.tls,
     application_name: target.applicationName,
     connectionTimeoutMillis: target.connectTimeoutMs,

@@ -1,7 +1,7 @@
 /** A PostgreSQL of its own for a test: Debian's programs, a new cluster in a temporary folder, on a free port of loopback. It ends with the test's process. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -15,6 +15,10 @@ const START_MS = 30_000;
 export interface PostgresClusterOptions {
   /** Settings of the server beside those of a test. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Lines of pg_hba.conf before its own, which lets everybody in. */
+  readonly access?: readonly string[];
+  /** Files of the data folder, which the server's user alone may read. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 export class PostgresCluster {
@@ -33,13 +37,20 @@ export class PostgresCluster {
     process.once("exit", this.#endsWithUs);
   }
 
-  static async start({ settings = {} }: PostgresClusterOptions = {}): Promise<PostgresCluster> {
+  static async start({ settings = {}, access = [], files = {} }: PostgresClusterOptions = {}): Promise<PostgresCluster> {
     const programs = programFolder();
     const folder = mkdtempSync(join(tmpdir(), "relevo-postgres-"));
     const identity = serverUser();
     if (identity !== undefined) chownSync(folder, identity.uid, identity.gid);
     const init = ["-D", join(folder, "data"), "-U", USER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"];
     execFileSync(join(programs, "initdb"), init, { ...identity, cwd: folder, stdio: "pipe" });
+    const data = join(folder, "data");
+    const rules = join(data, "pg_hba.conf");
+    writeFileSync(rules, `${access.join("\n")}\n${readFileSync(rules, "utf8")}`);
+    for (const [name, text] of Object.entries(files)) {
+      writeFileSync(join(data, name), text, { mode: 0o600 });
+      if (identity !== undefined) chownSync(join(data, name), identity.uid, identity.gid);
+    }
     const cluster = new PostgresCluster(await freePort(), folder, programs, settings);
     await cluster.launch();
     return cluster;

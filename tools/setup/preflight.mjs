@@ -11,6 +11,7 @@ const NEEDED = {
   h2load: "nghttp2-client",
   python3: "python3",
   initdb: "postgresql",
+  openssl: "openssl",
 };
 /** Of 1.x: older ones lack `--subresource` and print other tables. Debian 12 has 1.20, Debian 13 a good one. */
 const KUBECTL_MINOR = 27;
