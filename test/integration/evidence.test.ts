@@ -215,6 +215,7 @@ test("evidence over HTTP is typed, and of what others wrote only names and UIDs 
         nodeClaim: { name: claim, uid: (await harness.cluster.api.get({ type: NODE_CLAIMS, name: claim })).metadata.uid },
         pod: { name: victim?.incarnation.podName, uid: victim?.incarnation.podUid },
         notice: null,
+        witnesses: [],
         authorityEpoch: recorded?.authorityEpoch,
       },
     ],

@@ -259,11 +259,11 @@ export class Harness {
     await this.cluster.api.patch({ type: POOLS, namespace: "default", name }, { spec: { disruption: { mode } } });
   }
 
-  /** As AWS would send it; answers the status and the body. */
-  async notify(body: string | Buffer): Promise<{ readonly status: number; readonly body: unknown }> {
+  /** As its source would send it; answers the status and the body. */
+  async notify(body: string | Buffer, source = "eventbridge"): Promise<{ readonly status: number; readonly body: unknown }> {
     const answer = await this.http.inject({
       method: "POST",
-      url: "/v1/notices/eventbridge",
+      url: `/v1/notices/${source}`,
       headers: { "content-type": "application/json" },
       payload: body,
     });

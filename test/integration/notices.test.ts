@@ -194,6 +194,83 @@ test("a rebalance recommendation before a warning is a voluntary replacement, an
   expect((await harness.evidence()).map(({ reason }) => reason).toSorted()).toEqual(["node_rebalance", "spot_interruption"]);
 });
 
+test("EventBridge, Auto Scaling, a webhook and the NodeClaim speak of one loss: one fact for each class, and the others are its witnesses (S1, D3)", async () => {
+  harness = await Harness.start();
+  const [victim] = await harness.serve();
+  const node = victim?.incarnation.nodeName ?? "";
+  const machineId = harness.machineOf(node);
+  harness.gateways[0]?.hold(victim?.id ?? "", { sessions: 1 });
+
+  const end = harness.clock.now() + 120_000;
+  await harness.notify(warning(machineId));
+  await harness.pass(5_000);
+  const action = {
+    LifecycleHookName: "drain",
+    LifecycleTransition: "autoscaling:EC2_INSTANCE_TERMINATING",
+    AutoScalingGroupName: "workers",
+    EC2InstanceId: machineId,
+    LifecycleActionToken: "token-1",
+  };
+  await harness.notify(JSON.stringify({ Message: JSON.stringify(action) }), "autoscaling");
+  const sooner = new Date(end - 30_000).toISOString();
+  await harness.notify(JSON.stringify({ id: "w-1", kind: "interruption", machines: [machineId], deadline: sooner }), "webhook");
+  await harness.drift(node);
+  await harness.pass(5_000);
+
+  const read = (await harness.http.inject({ url: "/v1/evidence" })).json() as {
+    readonly items: readonly {
+      readonly reason: string;
+      readonly witnesses: readonly { readonly source: string; readonly reason: string }[];
+    }[];
+  };
+  expect(
+    read.items
+      .map(({ reason, witnesses }) => [reason, witnesses.map(({ source, reason: why }) => `${source} ${why}`).toSorted()])
+      .toSorted(),
+  ).toEqual([
+    ["node_drifted", ["autoscaling instance_state_change", "eventbridge spot_interruption", "webhook spot_interruption"]],
+    ["spot_interruption", ["autoscaling instance_state_change", "cluster node_drifted", "webhook spot_interruption"]],
+  ]);
+  // The earliest deadline that anybody gave is the one that counts, also when it was said last.
+  await harness.until("it drains", async () => (await harness.phase(victim?.id ?? "")) === "draining");
+  expect((await harness.instance(victim?.id ?? "")).drainDeadline).toBe(Date.parse(sooner));
+});
+
+test("a recommendation that no interruption follows: the instance is replaced once, and after an hour the notice is over (S1, D10)", async () => {
+  harness = await Harness.start();
+  const [victim] = await harness.serve();
+  const node = victim?.incarnation.nodeName ?? "";
+  await harness.notify(rebalanceRecommendation({ id: "event-0", at: harness.clock.now(), machineId: harness.machineOf(node) }));
+  await harness.until("it is replaced", async () => (await harness.phase(victim?.id ?? "")) === "deleted", 5 * MINUTE);
+  await harness.pass(50 * MINUTE);
+  expect(await outcomes()).toEqual(["machine_found"]);
+
+  await harness.pass(15 * MINUTE);
+  expect(await outcomes()).toEqual(["passed"]);
+  expect((await harness.store.listInstances("default/orders", 100)).length).toBe(3);
+  expect((await harness.serving()).length).toBe(2);
+});
+
+test.for<[string, object]>([
+  ["an empty state", { "detail-type": "EC2 Instance State-change Notification", detail: { state: "" } }],
+  ["a state that EC2 does not have", { "detail-type": "EC2 Instance State-change Notification", detail: { state: "hovering" } }],
+  ["another type of event", { "detail-type": "EC2 Fast Launch State-change Notification", detail: {} }],
+])("%s is kept and counted as unknown, and nothing is done because of it (S1)", async ([, change]) => {
+  const before = await twoServe();
+  const event = JSON.parse(warning(harness.machineOf("node-a1"))) as { readonly detail: object };
+  const body = JSON.stringify({
+    ...event,
+    ...change,
+    detail: { ...event.detail, ...("detail" in change ? (change.detail as object) : {}) },
+  });
+
+  expect(await harness.notify(body)).toMatchObject({ status: 202, body: { accepted: [], ignored: [expect.any(String)] } });
+  await harness.pass(MINUTE);
+  expect(await outcomes()).toEqual(["unknown_kind"]);
+  expect(await harness.metrics.registry.metrics()).toMatch(/relevo_notices_total\{source="eventbridge",outcome="unknown_kind"\} 1/);
+  await expectNothing(before);
+});
+
 function byInstance(a: { readonly instance: string }, b: { readonly instance: string }): number {
   return a.instance < b.instance ? -1 : 1;
 }
