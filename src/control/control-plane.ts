@@ -16,6 +16,7 @@ import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
 import type { HeartbeatRegistry } from "../observe/source-heartbeats.ts";
+import type { PodLosses } from "../observe/pod-losses.ts";
 import type { World } from "../observe/world.ts";
 import type { InstanceSnapshot } from "../plan/snapshot.ts";
 import type {
@@ -35,6 +36,8 @@ import type {
 import { type Authority, type Freeze, type PoolRows, standingFreeze, type StandingReason, type Store } from "../store/port.ts";
 import { applyPool } from "./apply-pool.ts";
 import type { Controller } from "./controller.ts";
+import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
+import { forceSeal, heldSteps, openForcedSeals, release } from "./operator-desk.ts";
 import type { Pass } from "./pass.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import type { Journal } from "./journal.ts";
@@ -64,6 +67,10 @@ export interface ControlPlaneParts {
   readonly evacuation: EvacuationDesk;
   readonly journal: Journal;
   readonly members: Members;
+  /** Absent: nobody counts them. */
+  readonly podLosses?: Pick<PodLosses, "of"> | undefined;
+  /** What is frozen beside the store. */
+  readonly freezes?: FreezeSource | undefined;
   readonly clock: Clock;
   readonly ids: Ids;
 }
@@ -96,6 +103,9 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     ...(parts.members.isShared ? { elsewhere: (subject: Subject) => elsewhere(parts, subject) } : {}),
     capacity: async () => ({ view: parts.capacity.view(), evacuation: parts.evacuation.overview(parts.clock.now()) }),
     plan: (pool) => plan(parts, pool),
+    release: (command) => release(parts, command),
+    forceSeal: (command) => forceSeal(parts, command),
+    listForcedSeals: () => openForcedSeals(parts),
     explain: (subject) => explain(parts, subject),
     apply: (document, parsed, options) => applyPool(parts, document, parsed, options.dryRun),
     drain: (command) => drain(parts, command),
@@ -160,12 +170,18 @@ async function poolState(parts: ControlPlaneParts, entry: PoolEntry): Promise<Po
     serving: phases.serving ?? 0,
     standby: rows?.instances.filter(({ phase, purpose }) => phase === "standby" && purpose === "standby").length ?? 0,
     phases,
-    freeze: standingFreeze(rows?.freeze ?? null, parts.clock.now()),
+    freeze: freezeOf(parts, entry.key, rows),
     reasons: reasonsOf(parts, entry.key, rows),
     losses,
+    podLosses: parts.podLosses?.of(entry.key) ?? null,
     heldSteps: rows?.openSteps.filter(({ state }) => state === "held").length ?? 0,
     traffic: trafficOf(parts, routeOf(entry.document)),
   };
+}
+
+function freezeOf({ freezes, clock }: ControlPlaneParts, pool: string, rows: PoolRows | undefined): Freeze | null {
+  const now = clock.now();
+  return joinFreezes(standingFreeze(rows?.freeze ?? null, now), freezes?.freezeOf(pool, now) ?? null);
 }
 
 /** What is in a store that was rewound says nothing about now. */
@@ -245,8 +261,13 @@ async function listControllers({ members, pools, store }: ControlPlaneParts): Pr
 }
 
 /** Of what no pool has, and of what is unknown, everybody says the same. */
-async function elsewhere(parts: ControlPlaneParts, { pool, instance, poolOrInstance, any }: Subject): Promise<Member | undefined> {
+async function elsewhere(
+  parts: ControlPlaneParts,
+  { pool, instance, poolOrInstance, operation, any }: Subject,
+): Promise<Member | undefined> {
   const { controller, pools } = parts;
+  const [held] = operation === undefined ? [] : await heldSteps(parts.store, operation);
+  if (held !== undefined) return controller.otherOwnerOf(held.pool);
   const named = pool ?? (poolOrInstance !== undefined && entryOf(parts, poolOrInstance) ? poolOrInstance : undefined);
   if (named !== undefined) return controller.otherOwnerOf(named);
   const id = instance ?? poolOrInstance;
@@ -301,6 +322,7 @@ async function explain(parts: ControlPlaneParts, subject: string): Promise<Expla
     pool,
     at: pass?.at ?? parts.clock.now(),
     reasons: [...decided, ...held],
+    podLosses: instance ? null : (parts.podLosses?.of(pool) ?? null),
     instance: instance ? instanceState(parts, instance) : null,
     evidence: (await store.listEvidence(pool, 100)).filter((evidence) => concerns(evidence.instance)).slice(0, 20),
     steps: (await store.listSteps(pool, 200)).filter((step) => instance === undefined || step.instance === instance.id).slice(0, 20),

@@ -16,6 +16,7 @@ import type { Epoch } from "../kernel/epoch.ts";
 import { describeError, RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Informer } from "../kube/informer.ts";
+import type { PlacementTrouble } from "../model/pod-loss.ts";
 import { routeOf } from "../model/pool.ts";
 import { reason } from "../model/reasons.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
@@ -23,6 +24,7 @@ import type { HealthMonitor } from "../observe/health.ts";
 import type { LeaseWatch } from "../observe/lease-watch.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
 import { nodeViews } from "../observe/node-views.ts";
+import type { PlacementTroubles, WaitingPod } from "../observe/placement-troubles.ts";
 import { Placements } from "../observe/placements.ts";
 import { snapshotPool } from "../observe/snapshot.ts";
 import type { World } from "../observe/world.ts";
@@ -37,6 +39,7 @@ import { Claims, LOOK_AGAIN_MS } from "./claims.ts";
 import { Collector } from "./collector.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
 import { FixedServices } from "./fixed-service.ts";
+import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
 import { RoutePublisher } from "./route-publisher.ts";
 import { withoutRoute } from "./routes.ts";
@@ -87,12 +90,27 @@ export interface ControllerParts {
   readonly clock: Clock & { notBefore?(stamp: Instant): void };
   readonly ids: Ids;
   readonly members: Members;
+  /** What is frozen beside the store. */
+  readonly freezes?: FreezeSource | undefined;
   readonly log: ControllerLog;
   readonly cluster?: ClusterSetup;
   /** Told after each pass; what metrics are made of. */
   readonly onPass?: (pass: Pass) => void;
+  /** Asks why pods find no place; nobody does when absent. */
+  readonly placementTroubles?: PlacementTroubles;
   /** Told when a pool is another replica's from now on. */
   readonly onLost?: (pool: string) => void;
+}
+
+const NOTHING_KNOWN: ReadonlyMap<string, PlacementTrouble> = new Map();
+
+/** Of instances that come: only those wait for a place that are to be there. */
+function waitingPods({ pool, namespace, instances }: PoolSnapshot): readonly WaitingPod[] {
+  return instances.flatMap(({ record, pods }) =>
+    record.phase === "preparing"
+      ? pods.filter(({ scheduledAt }) => scheduledAt === null).map(({ name, uid }) => ({ pool, namespace, name, uid }))
+      : [],
+  );
 }
 
 export class Controller {
@@ -135,7 +153,7 @@ export class Controller {
   }
 
   async start(): Promise<void> {
-    const { world, pools, gateways, notices, members, clock } = this.#parts;
+    const { world, pools, gateways, notices, members, freezes, clock } = this.#parts;
     world.onChange((instance) => this.#wakeForInstance(instance));
     world.pods.onChange(({ before, after }) => {
       if (before !== undefined && after === undefined) this.#placements.forget(before.metadata.uid);
@@ -147,7 +165,9 @@ export class Controller {
     world.start();
     pools.start();
     await notices.start();
-    await Promise.all([world.whenSynced(), pools.whenSynced()]);
+    freezes?.onChange(() => this.wakeAll());
+    freezes?.start();
+    await Promise.all([world.whenSynced(), pools.whenSynced(), freezes?.whenAnswered()]);
     this.#settledAt = await gateways.start();
     this.#trust.begin(this.#settledAt);
     // The last thing: whoever is seen to live is given pools, and must be able to act for them. Until the gateways have spoken it could only look.
@@ -162,12 +182,13 @@ export class Controller {
   }
 
   stop(): void {
-    const { world, pools, gateways, health, leases } = this.#parts;
+    const { world, pools, gateways, health, leases, freezes } = this.#parts;
     leases.stop();
     this.#queue.stop();
     this.#collector.stop();
     world.stop();
     pools.stop();
+    freezes?.stop();
     gateways.stop();
     health.stop();
   }
@@ -368,11 +389,12 @@ export class Controller {
     leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
     const route = routeOf(entry.document);
     const holder = this.#routes.holderOf(entry);
+    const joined = joinFreezes(rows.freeze, this.#parts.freezes?.freezeOf(rows.pool, now) ?? null);
     const seen = snapshotPool({
       document: entry.document,
       isDeleting: entry.isDeleting,
       blueprintHash: entry.blueprintHash,
-      rows,
+      rows: joined === rows.freeze ? rows : { ...rows, freeze: joined },
       world,
       gateways: holder === undefined ? gateways.views() : withoutRoute(gateways.views(), rows),
       nodeView: nodeViews({ world, noticed: notices.findings(), now }),
@@ -396,7 +418,8 @@ export class Controller {
     const { evacuation } = this.#parts;
     const advice = isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now);
     const others = [...this.#passes.values()].map((pass) => pass.snapshot);
-    const snapshot = { ...seen, ...advice, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, others, now)) };
+    const noPlace = this.#parts.placementTroubles?.look(seen.pool, waitingPods(seen)) ?? NOTHING_KNOWN;
+    const snapshot = { ...seen, ...advice, noPlace, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, others, now)) };
     const pass = { snapshot, plan: planPool(snapshot, now), at: now };
     return holder === undefined
       ? pass

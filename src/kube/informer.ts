@@ -19,6 +19,8 @@ export interface InformerOptions<T> {
   readonly type: ResourceType;
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
+  /** One that an object never leaves, such as its name. */
+  readonly fieldSelector?: string | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: InformerLog;
@@ -262,9 +264,9 @@ class ReflectedInformer<T> implements Informer<T> {
   }
 
   async #list(effect: Effect & { type: "list_page" }): Promise<void> {
-    const { api, type, namespace, labelSelector } = this.#options;
+    const { api, type, namespace, labelSelector, fieldSelector } = this.#options;
     try {
-      const page = await api.list(type, { namespace, labelSelector, limit: effect.limit, continue: effect.continue });
+      const page = await api.list(type, { namespace, labelSelector, fieldSelector, limit: effect.limit, continue: effect.continue });
       this.#heardAt = this.#options.clock.now();
       this.#step({ type: "page", list: effect.list, page });
     } catch (error) {
@@ -273,13 +275,13 @@ class ReflectedInformer<T> implements Informer<T> {
   }
 
   async #follow(effect: Effect & { type: "open_watch" }): Promise<void> {
-    const { api, type, namespace, labelSelector } = this.#options;
+    const { api, type, namespace, labelSelector, fieldSelector } = this.#options;
     const abort = new AbortController();
     const watch = effect.watch;
     this.#watch = { id: watch, abort };
     try {
       const from = effect.version === null ? { resourceVersion: "", sendInitialEvents: true } : { resourceVersion: effect.version };
-      const options = { namespace, labelSelector, ...from, timeoutSeconds: effect.timeoutSeconds };
+      const options = { namespace, labelSelector, fieldSelector, ...from, timeoutSeconds: effect.timeoutSeconds };
       for await (const line of api.watch(type, options, abort.signal)) {
         if (abort.signal.aborted) return;
         this.#heardAt = this.#options.clock.now();

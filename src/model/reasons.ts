@@ -24,6 +24,8 @@ export const REASONS = {
   drain_deadline: "its node goes at {deadline}: it drains now ({evidence})",
   uncordon_command: "{by} asked for it: Relevo's own cordon is taken off {node}",
   drain_command: "an operator asked for it ({evidence})",
+  seal_forced:
+    "{by} gave up what it still had ({obligations} known): {why}; outside the zero-loss claim, and listed until it is gone and {until} is over",
   drain_forced: "its process is lost ({evidence}): its obligations are void and counted",
   obligations_done: "every gateway replica has applied generation {generation} and reports no obligation",
   deadline_passed: "its deadline {deadline} is over and it still has obligations: they are given up and counted",
@@ -93,6 +95,7 @@ export const REASONS = {
   standby_room_used: "{occupied} standby occupy capacity, {wanted} may: the next is made when one of them is gone",
   waiting_for_health: "its health check has not passed yet",
   waiting_for_schedule: "its pods wait for a place",
+  no_capacity: "its pods find no place: {what} ({dimension})",
   waiting_for_schedule_elsewhere: "its pods wait for a place away from where capacity is dying ({placement})",
   waiting_for_pods: "{ready} of {wanted} pods are ready",
   inventory_incomplete: "the inventory is not complete ({missing}): no node is cordoned until it is",

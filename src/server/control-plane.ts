@@ -9,6 +9,7 @@ import type { Evidence } from "../model/evidence.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import type { ControllerLine, GatewayReport, RouteCounts } from "../model/membership.ts";
 import type { Phase } from "../model/phase.ts";
+import type { PodLossCounts } from "../model/pod-loss.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { StepRecord } from "../model/step.ts";
@@ -47,6 +48,13 @@ export interface ControlPlane {
 
   /** The pure planner on the live snapshot; changes nothing. Throws `pool_not_found`. */
   plan(pool: string): Promise<PlanResult>;
+  /** Ends the held steps of an operation, or the one of this id, and answers their ids; throws `step_not_held`. */
+  release(command: ReleaseCommand): Promise<readonly string[]>;
+  /** Throws `instance_not_found`, `instance_not_draining`. */
+  forceSeal(command: ForceSealCommand): Promise<ForcedSeal>;
+  /** Forced by an operator, and somebody must still look at them; newest first. */
+  listForcedSeals(): Promise<readonly ForcedSeal[]>;
+
   /** Of a pool (`namespace/name`) or an instance id. Throws `subject_not_found`. */
   explain(subject: string): Promise<Explanation>;
 
@@ -58,6 +66,7 @@ export interface ControlPlane {
   uncordon(node: string, by: string): Promise<void>;
   /** `pool: null` means all. Returns the pools that it concerns; throws `pool_not_found`. */
   freeze(pool: string | null, freeze: Freeze): Promise<readonly string[]>;
+  /** What a ConfigMap freezes stays so: `PoolState.freeze` says it. */
   unfreeze(pool: string | null, by: string): Promise<readonly string[]>;
 
   /** Throws `notice_source_unknown`, `notice_malformed` (with its field), `store_unavailable`; whatever it throws, nothing was changed. */
@@ -133,6 +142,8 @@ export interface PoolState {
   readonly freeze: Freeze | null;
   readonly reasons: readonly StandingReason[];
   readonly losses: readonly LossCounts[];
+  /** Pods of its instances that were lost since this controller began, by cause; null where nobody counts them. */
+  readonly podLosses: PodLossCounts | null;
   readonly heldSteps: number;
   /** Of its route, over all gateway replicas; null before the first report. */
   readonly traffic: RouteCounts | null;
@@ -203,6 +214,8 @@ export interface Subject {
   readonly pool?: string;
   readonly instance?: string;
   readonly poolOrInstance?: string;
+  /** Of which a step is held. */
+  readonly operation?: string;
   readonly any?: boolean;
 }
 
@@ -224,6 +237,8 @@ export interface Explanation {
   readonly at: Instant;
   /** Why it does what it does, or nothing; the most important first. */
   readonly reasons: readonly { readonly subject: string; readonly reason: Reason; readonly since: Instant | null }[];
+  /** Of a pool; null for an instance. */
+  readonly podLosses: PodLossCounts | null;
   readonly instance: InstanceState | null;
   readonly evidence: readonly Evidence[];
   readonly steps: readonly StepRecord[];
@@ -232,6 +247,33 @@ export interface Explanation {
 export interface ApplyResult {
   readonly pool: string;
   readonly result: "created" | "configured" | "unchanged";
+}
+
+export interface ReleaseCommand {
+  /** An operation, or a step's id. */
+  readonly operation: string;
+  readonly by: string;
+  readonly why: string;
+}
+
+export interface ForceSealCommand {
+  readonly instance: string;
+  readonly by: string;
+  readonly why: string;
+  /** Until then somebody must look after what was lost. */
+  readonly until: Instant;
+}
+
+export interface ForcedSeal {
+  readonly pool: string;
+  readonly instance: string;
+  readonly at: Instant;
+  readonly phase: Phase;
+  readonly by: string;
+  readonly why: string;
+  readonly until: Instant;
+  /** Requests and sessions that were given up; null: no complete report was there. */
+  readonly obligations: number | null;
 }
 
 export interface DrainCommand {

@@ -24,6 +24,8 @@ const STATUS: Readonly<Record<string, number>> = {
   instance_leaving: 409,
   route_taken: 409,
   not_our_cordon: 409,
+  step_not_held: 409,
+  instance_not_draining: 409,
   frozen: 409,
   stale_epoch: 409,
   store_conflict: 409,

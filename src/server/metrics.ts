@@ -5,6 +5,7 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Instant } from "../kernel/clock.ts";
 import { LOSSES, PHASES, type Loss, type Phase } from "../model/phase.ts";
+import type { PodLossCause } from "../model/pod-loss.ts";
 import type { RouteCounts } from "../model/membership.ts";
 
 export interface PoolGauges {
@@ -47,6 +48,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     "pool",
     "loss",
   ]);
+  const podLosses = counter("relevo_pod_losses_total", "Pods of instances that were lost, by cause.", ["pool", "cause"]);
   const assumedSeals = counter("relevo_assumed_seals_total", "Seals outside the zero-loss claim.", ["pool"]);
   const replacements = counter("relevo_serving_started_total", "Instances that began to serve.", ["pool"]);
   const candidateFailures = counter("relevo_candidate_failures_total", "Candidates that failed before they served.", ["pool", "failure"]);
@@ -130,6 +132,7 @@ export function createMetrics(registry: Registry = new Registry()) {
       lostObligations.inc({ pool, loss }, obligations);
       if (isAssumed) assumedSeals.inc({ pool });
     },
+    countPodLoss: (pool: string, cause: PodLossCause): void => podLosses.inc({ pool, cause }),
     countWriter: (pool: string, to: "process" | "nobody"): void => writers.inc({ pool, to }),
     setEvacuation(
       turns: Readonly<Record<"go" | "wait" | "unsavable", number>>,

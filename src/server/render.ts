@@ -8,12 +8,13 @@ import type { StepRecord } from "../model/step.ts";
 import type { Effect, Move } from "../plan/decision.ts";
 import { HOT } from "../plan/evacuation/heat.ts";
 import type { Witness } from "../model/witness.ts";
-import type { NoticeRecord } from "../store/port.ts";
+import type { Freeze, NoticeRecord } from "../store/port.ts";
 import type {
   CapacityState,
   CordonState,
   Explanation,
   ControllerState,
+  ForcedSeal,
   GatewayReplicaState,
   InstanceState,
   JournalEntry,
@@ -28,6 +29,7 @@ import type {
   CapacityViewJson,
   CordonView,
   ErrorView,
+  ForcedSealView,
   EvidenceView,
   ExplanationView,
   ControllerView,
@@ -76,12 +78,21 @@ export function renderPool(state: PoolState): PoolView {
     authorityEpoch: state.authorityEpoch,
     owner: state.owner,
     resourceVersion: state.resourceVersion,
-    freeze: freeze && { until: formatInstant(freeze.until), why: freeze.why, by: freeze.by },
+    freeze: freeze && renderFreeze(freeze),
     heldSteps: state.heldSteps,
     reasons: state.reasons.map(renderStanding),
     losses: state.losses.map((loss) => ({ ...loss })),
+    ...(state.podLosses === null ? {} : { podLosses: { ...state.podLosses } }),
     traffic: state.traffic && { ...state.traffic },
   };
+}
+
+export function renderFreeze({ until, why, by }: Freeze): { until: string; why: string; by: string } {
+  return { until: formatInstant(until), why, by };
+}
+
+export function renderForcedSeal({ at, until, ...seal }: ForcedSeal): ForcedSealView {
+  return { ...seal, at: formatInstant(at), until: formatInstant(until) };
 }
 
 export function renderInstance({ record, obligations, health }: InstanceState): InstanceView {
@@ -304,6 +315,7 @@ export function renderExplanation(explanation: Explanation, witnesses: ReadonlyM
     pool: explanation.pool,
     at: formatInstant(explanation.at),
     reasons: explanation.reasons.map(renderStanding),
+    ...(explanation.podLosses === null ? {} : { podLosses: { ...explanation.podLosses } }),
     instance: explanation.instance && renderInstance(explanation.instance),
     evidence: explanation.evidence.map((evidence) => renderEvidence(evidence, witnesses.get(evidence.id))),
     steps: explanation.steps.map(renderStep),

@@ -1,6 +1,7 @@
 /** The JSON of the HTTP API: one schema each for the answers, the OpenAPI document and the CLI. Times are RFC 3339 in UTC. */
 import { z } from "zod";
 import { LOSSES, PHASES, SEALS, TRUSTS } from "../model/phase.ts";
+import { POD_LOSS_CAUSES } from "../model/pod-loss.ts";
 import { SUPPLY_KINDS } from "../plan/evacuation/types.ts";
 import { PRIORITIES, routeCountsSchema } from "../model/membership.ts";
 import { ROLES } from "./roles.ts";
@@ -25,6 +26,10 @@ export const whoamiView = z.object({
 
 export const freezeView = z.object({ until: time, why: z.string(), by: z.string() });
 
+const podLossesView = z
+  .record(z.enum(POD_LOSS_CAUSES), z.int())
+  .meta({ description: "pods of its instances that were lost since this controller began, by cause" });
+
 export const poolView = z.object({
   pool: z.string(),
   namespace: z.string(),
@@ -48,6 +53,7 @@ export const poolView = z.object({
   heldSteps: z.int(),
   reasons: z.array(standingReasonView),
   losses: z.array(z.object({ loss: z.enum(LOSSES), instances: z.int(), obligations: z.int(), assumedSeals: z.int() })),
+  podLosses: podLossesView.optional(),
   traffic: routeCountsSchema.nullable(),
 });
 export type PoolView = z.infer<typeof poolView>;
@@ -74,6 +80,24 @@ export const instanceView = z.object({
   failure: z.string().nullable(),
 });
 export type InstanceView = z.infer<typeof instanceView>;
+
+export const unfrozenView = z.object({
+  pools: z.array(z.string()),
+  stillFrozen: z.array(freezeView.extend({ pool: z.string() })).meta({ description: "by a ConfigMap, which only its writer can lift" }),
+});
+
+/** Given up by an operator: outside the zero-loss claim. */
+export const forcedSealView = z.object({
+  pool: z.string(),
+  instance: z.string(),
+  phase: z.enum(PHASES),
+  at: time,
+  by: z.string(),
+  why: z.string(),
+  until: time.meta({ description: "until then somebody looks after what was lost" }),
+  obligations: z.int().nullable().meta({ description: "null: no complete report was there" }),
+});
+export type ForcedSealView = z.infer<typeof forcedSealView>;
 
 /** D16: typed and sanitised; no free text of others. */
 export const evidenceView = z.object({
@@ -282,6 +306,7 @@ export const explanationView = z.object({
   pool: z.string(),
   at: time,
   reasons: z.array(standingReasonView),
+  podLosses: podLossesView.optional(),
   instance: instanceView.nullable(),
   evidence: z.array(evidenceView),
   steps: z.array(stepView),

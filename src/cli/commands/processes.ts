@@ -60,6 +60,7 @@ export async function controller(context: CliContext, options: ControllerCommand
       unclaimed: sqsUnclaimed,
       answersLifecycleHooks: lifecycleHooks,
     },
+    ownNamespace: replicasNamespace ?? context.env.POD_NAMESPACE,
     replicas: replicasOf(context, options),
     kubeLimits: { qps: kubeQps, burst: kubeBurst },
     absorption:

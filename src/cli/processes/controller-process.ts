@@ -1,4 +1,5 @@
 /** `relevo controller`: the HTTP API, the webhooks, the reconcile loop; the only kind of process that opens the store. */
+import { FreezeConfigs } from "../../control/freeze-config.ts";
 import { electedMembers, type Members } from "../../control/members.ts";
 import { ServiceDriver } from "../../drivers/service/service-driver.ts";
 import { LeaseTokens } from "../../lease/token.ts";
@@ -37,6 +38,8 @@ export interface ControllerProcessOptions extends ControllerStoreOptions {
   readonly absorption?: { readonly perSecond: number; readonly burst: number } | undefined;
   /** How instances reach this API, where that is not the address on which it listens. */
   readonly advertise?: string | undefined;
+  /** In which this runs: a ConfigMap there may freeze the Pools of all namespaces. */
+  readonly ownNamespace?: string | undefined;
   /** Where there are several replicas. */
   readonly replicas?: ReplicaOptions | undefined;
   /** The ServiceAccount that makes the objects of Pools which name none. */
@@ -85,6 +88,13 @@ export async function runController(options: ControllerProcessOptions): Promise<
     log,
     metrics,
     ...(members === undefined ? {} : { members }),
+    freezes: new FreezeConfigs({
+      api: kube,
+      clock: systemClock,
+      random: systemRandom,
+      log: (level, message, fields) => log[level](fields, message),
+      ownNamespace: options.ownNamespace ?? null,
+    }),
     leaseDoor: { tokens: leaseTokens, url: () => new URL(RENEW_PATH, reachedAt).href },
     ...(options.spotLeadMs === undefined ? {} : { spotLeadMs: options.spotLeadMs }),
     ...(options.absorption === undefined ? {} : { absorption: options.absorption }),

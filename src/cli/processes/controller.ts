@@ -5,6 +5,7 @@ import { watchCommits } from "../../control/commits.ts";
 import { Controller } from "../../control/controller.ts";
 import type { Pass } from "../../control/pass.ts";
 import { createControlPlane } from "../../control/control-plane.ts";
+import type { FreezeSource } from "../../control/freeze-config.ts";
 import { GatewayRegistry } from "../../control/gateways.ts";
 import { Journal } from "../../control/journal.ts";
 import { type LeaseDoor, Leases } from "../../control/leases.ts";
@@ -60,6 +61,8 @@ export interface ControllerComposition {
   /** The ServiceAccount that makes the objects of Pools which name none; the controller itself without it. */
   readonly instancesAccount?: string;
   readonly cluster?: ClusterSetup;
+  /** What is frozen beside the store. */
+  readonly freezes?: FreezeSource;
   /** The replicas of the controller; one alone when absent. */
   readonly members?: Members;
   /** How instances renew a writer lease here; absent: no admission hands one out. */
@@ -175,6 +178,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     clock,
     ids,
     members,
+    freezes: options.freezes,
     log: say,
     ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
     onPass,
@@ -202,6 +206,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       evacuation,
       journal,
       members,
+      freezes: options.freezes,
       clock,
       ids,
     }),

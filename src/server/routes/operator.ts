@@ -8,7 +8,8 @@ import { poolSchema } from "../../model/pool.ts";
 import { parseDocument } from "../../model/problems.ts";
 import type { RouteContext } from "../app.ts";
 import { nameOf } from "../callers.ts";
-import { applyView } from "../views.ts";
+import { renderForcedSeal, renderFreeze } from "../render.ts";
+import { applyView, forcedSealView, unfrozenView } from "../views.ts";
 
 const by = z.string().min(1).max(100).optional().meta({ description: "who asks; what the caller's token says comes before it" });
 const why = z.string().min(1).max(500);
@@ -18,6 +19,7 @@ const forHowLong = z
   .regex(/^(\d+(?:ms|s|m|h|d))+$/, "a duration such as 90s, 2h or 1h30m")
   .meta({ description: "a duration such as 2h" });
 const MAX_FREEZE_MS = 30 * 24 * 3_600_000;
+const MAX_EXCEPTION_MS = 90 * 24 * 3_600_000;
 
 export const operatorRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, clock, log }) => {
   app.post(
@@ -76,6 +78,54 @@ export const operatorRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, {
   );
 
   app.post(
+    "/v1/release",
+    {
+      schema: {
+        summary: "A held step ends without consequences, and what is to be done is decided anew",
+        body: z.strictObject({ operation: z.string().min(1).max(300).meta({ description: "an operation, or a step's id" }), by, why }),
+        response: { 200: z.object({ steps: z.array(z.string()) }) },
+      },
+    },
+    async ({ body, caller }) => {
+      const command = { ...body, by: nameOf(caller, body.by) };
+      const steps = await controlPlane.release(command);
+      log.warn({ event: "release", ...command, steps }, "an operator released held steps");
+      return { steps: [...steps] };
+    },
+  );
+
+  app.post(
+    "/v1/instances/:instance/force-seal",
+    {
+      schema: {
+        summary: "Give up what a draining instance still has; outside the zero-loss claim",
+        params: z.object({ instance: z.string().max(100) }),
+        body: z.strictObject({ by, why, for: forHowLong }),
+        response: { 200: forcedSealView },
+      },
+    },
+    async ({ params, body, caller }) => {
+      const until = clock.now() + Math.min(parseDuration(body.for) ?? 0, MAX_EXCEPTION_MS);
+      const command = { instance: params.instance, why: body.why, by: nameOf(caller, body.by), until };
+      const seal = await controlPlane.forceSeal(command);
+      const { pool, obligations } = seal;
+      log.warn({ event: "force_seal", ...command, until: formatInstant(until), pool, obligations }, "an operator forced a seal");
+      return renderForcedSeal(seal);
+    },
+  );
+
+  app.get(
+    "/v1/forced-seals",
+    {
+      schema: {
+        summary: "Seals that an operator forced and that somebody must still look at",
+        response: { 200: z.object({ items: z.array(forcedSealView) }) },
+      },
+    },
+    async () => ({ items: (await controlPlane.listForcedSeals()).map(renderForcedSeal) }),
+  );
+
+  app.post(
     "/v1/freeze",
     {
       schema: {
@@ -99,14 +149,16 @@ export const operatorRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, {
       schema: {
         summary: "Decide again",
         body: z.strictObject({ pool: poolOrAll, by }),
-        response: { 200: z.object({ pools: z.array(z.string()) }) },
+        response: { 200: unfrozenView },
       },
     },
     async ({ body, caller }) => {
       const who = nameOf(caller, body.by);
       const pools = await controlPlane.unfreeze(body.pool, who);
       log.info({ event: "unfreeze", pools, by: who }, "an operator lifted a freeze");
-      return { pools: [...pools] };
+      const states = await Promise.all(pools.map((pool) => controlPlane.findPool(pool)));
+      const stillFrozen = states.flatMap((state) => (state?.freeze ? [{ pool: state.pool, ...renderFreeze(state.freeze) }] : []));
+      return { pools: [...pools], stillFrozen };
     },
   );
 };

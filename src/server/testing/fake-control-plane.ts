@@ -16,6 +16,7 @@ import type {
   CordonState,
   Explanation,
   ControllerState,
+  ForcedSeal,
   GatewayReplicaState,
   IncomingNotice,
   SenderState,
@@ -42,6 +43,7 @@ export interface FakeState {
   nodes: NodeState[];
   gateways: GatewayReplicaState[];
   workloads: WorkloadState[];
+  forcedSeals: ForcedSeal[];
   store: StoreState;
   capacity: CapacityState;
   readiness: Readiness;
@@ -69,6 +71,7 @@ export class FakeControlPlane implements ControlPlane {
       nodes: [],
       gateways: [],
       workloads: [],
+      forcedSeals: [],
       store: { era: 0, recovered: null, pools: [] },
       capacity: aCapacity(),
       readiness: { ready: true, checks: [{ name: "store", ok: true, message: "writable" }] },
@@ -151,6 +154,19 @@ export class FakeControlPlane implements ControlPlane {
       throw new RelevoError("instance_not_found", `There is no instance ${command.instance}.`, { found: command.instance });
     return { evidence: "ev-1" };
   };
+  release: ControlPlane["release"] = async (command) => {
+    this.#record("release", command);
+    const held = this.state.steps.filter(
+      ({ state, id, operation }) => state === "held" && (id === command.operation || operation === command.operation),
+    );
+    if (held.length === 0) throw new RelevoError("step_not_held", `Nothing of ${command.operation} is held.`, { found: command.operation });
+    return held.map(({ id }) => id);
+  };
+  forceSeal: ControlPlane["forceSeal"] = async (command) => {
+    this.#record("forceSeal", command);
+    return { pool: "default/orders", at: NOON, phase: "sealed", obligations: 2, ...command };
+  };
+  listForcedSeals = async () => this.state.forcedSeals;
   renewLease: ControlPlane["renewLease"] = async (renewal) => {
     this.#record("renewLease", renewal);
     return { pool: renewal.pool, ordinal: 0, writerEpoch: epoch(0, 1), ttlMs: 10_000 };
