@@ -17,7 +17,7 @@ beforeAll(async () => {
   const [key, certificate] = [join(folder, "server.key"), join(folder, "server.crt")];
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
   execFileSync(
-    "openssl",
+    "/usr/bin/openssl",
     [
       "req",
       "-x509",

@@ -38,14 +38,17 @@ export class Scheduler {
 
   /** The driver's client for one side: each query waits until it is let through. */
   clientOf(side: Side): typeof pg.Client {
-    const scheduler = this;
+    // Let through at once while nothing is scheduled.
+    const wait = async (processId: number): Promise<void> => {
+      if (!this.#isOn) return;
+      this.#pids[side] = processId;
+      await this.#pass(side);
+    };
     return class extends pg.Client {
       // The overloads of `query` with callbacks are the pool's own, at the connection's beginning.
       override query(...input: unknown[]): never {
         const run = () => Reflect.apply(super.query, this, input) as Promise<unknown>;
-        if (!scheduler.#isOn) return run() as never;
-        scheduler.#pids[side] = (this as unknown as { processID: number }).processID;
-        return scheduler.#pass(side).then(run) as never;
+        return wait((this as unknown as { readonly processID: number }).processID).then(run) as never;
       }
     };
   }
