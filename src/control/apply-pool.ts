@@ -12,7 +12,7 @@ export interface ApplyParts {
   readonly pools: Informer<PoolEntry>;
 }
 
-/** Errors: `route_taken` (conflict); what the Kubernetes API refuses. */
+/** A dry run is the API server's own: its schema, its rules and its webhooks are asked. Errors: `route_taken` (conflict); what the Kubernetes API refuses. */
 export async function applyPool(
   { kube, pools }: ApplyParts,
   document: KubeObjectDraft,
@@ -35,16 +35,18 @@ export async function applyPool(
     throw error;
   });
   if (!existing) {
-    if (!dryRun) await kube.create(POOLS, document, { namespace });
+    if (dryRun) await kube.rehearse?.("create", ref, document);
+    else await kube.create(POOLS, document, { namespace });
     return { pool, result: "created" };
   }
   if (JSON.stringify(existing.spec) === JSON.stringify(document.spec)) return { pool, result: "unchanged" };
   const { uid, resourceVersion } = existing.metadata;
-  if (!dryRun)
-    await kube.replace(ref, {
-      ...existing,
-      metadata: { ...existing.metadata, ...document.metadata, uid, resourceVersion },
-      spec: document.spec,
-    });
+  const changed = {
+    ...existing,
+    metadata: { ...existing.metadata, ...document.metadata, uid, resourceVersion },
+    spec: document.spec,
+  };
+  if (dryRun) await kube.rehearse?.("replace", ref, changed);
+  else await kube.replace(ref, changed);
   return { pool, result: "configured" };
 }

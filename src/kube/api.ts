@@ -141,6 +141,8 @@ export interface KubeApi {
   create(type: ResourceType, object: KubeObjectDraft, options?: { readonly namespace?: string | undefined }): Promise<KubeObject>;
   /** PUT; `object.metadata.resourceVersion`, when given, is a precondition. */
   replace(ref: ObjectRef, object: KubeObjectDraft): Promise<KubeObject>;
+  /** What `create` or `replace` would be answered, refusals too; nothing is changed. Absent where nobody can be asked. */
+  rehearse?(verb: "create" | "replace", ref: ObjectRef, object: KubeObjectDraft): Promise<KubeObject>;
   /** A JSON merge patch (RFC 7386); `metadata.uid` and `metadata.resourceVersion` inside it are preconditions (`isConflict` otherwise). */
   patch(ref: ObjectRef, body: Readonly<Record<string, unknown>>): Promise<KubeObject>;
   /** A JSON merge patch of the status subresource. */

@@ -117,6 +117,17 @@ class HttpKubeApi implements KubeApi {
     });
   }
 
+  rehearse(verb: "create" | "replace", ref: ObjectRef, object: KubeObjectDraft): Promise<KubeObject> {
+    const call =
+      verb === "create" ? { method: "POST", path: collectionPath(ref.type, ref.namespace) } : { method: "PUT", path: objectPath(ref) };
+    return this.#json<KubeObject>({
+      ...call,
+      priority: "normal",
+      query: { fieldManager: FIELD_MANAGER, dryRun: "All" },
+      body: object,
+    } as Call);
+  }
+
   patch(ref: ObjectRef, body: Readonly<Record<string, unknown>>): Promise<KubeObject> {
     return this.#patch(objectPath(ref), "urgent", body);
   }

@@ -50,6 +50,11 @@ export function directKubeApi(store: ObjectStore): EmbeddedKubeApi {
     async replace(ref: ObjectRef, object: KubeObjectDraft): Promise<KubeObject> {
       return store.replace(ref, object);
     },
+    async rehearse(verb, ref: ObjectRef, object: KubeObjectDraft): Promise<KubeObject> {
+      return verb === "create"
+        ? store.create(ref.type, object, { namespace: ref.namespace, dryRun: true })
+        : store.replace(ref, object, { dryRun: true });
+    },
     async patch(ref: ObjectRef, body: JsonObject): Promise<KubeObject> {
       return store.modify(ref, (before) => mergePatch(before, body) as JsonObject);
     },
