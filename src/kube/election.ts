@@ -45,8 +45,8 @@ export interface ControllerMembersOptions {
 const LIST_EVERY_MS = 10_000;
 /** A Lease that nobody renewed for so long is removed by whoever sees it. */
 const ABANDONED_MS = 10 * 60_000;
-/** Renewals that have not been answered; one more is begun only below this. */
-const OUTSTANDING_MAX = 3;
+/** Renewals that have not been answered: more than can be, when each is given up after half a minute. A connection that hangs must not delay the next. */
+const OUTSTANDING_MAX = 40;
 const STOP_LIMIT_MS = 3_000;
 
 export class ControllerMembers {

@@ -122,7 +122,7 @@ async function recordProduct(): Promise<void> {
   const gone = (id: string | undefined) => async (): Promise<boolean> => (await fleet.instance(id ?? "")).phase === "deleted";
   await provisioner.drift(first?.incarnation.nodeName ?? "");
   await fleet.until("drift was answered", gone(first?.id), 60_000);
-  await provisioner.interrupt(second?.incarnation.nodeName ?? "", { deadlineMs: 5_000 });
+  provisioner.interrupt(second?.incarnation.nodeName ?? "", { deadlineMs: 5_000 });
   await fleet.until("the interruption was answered", gone(second?.id), 60_000);
   await provisioner.kill(third?.incarnation.nodeName ?? "");
   await fleet.until("the loss was answered", gone(third?.id), 60_000);

@@ -3,7 +3,7 @@ import { CASES } from "./cases/all.ts";
 import { runCase, type Server } from "./run-case.ts";
 
 /** Each case in a namespace of its own, some at a time: most of a case is waiting for what does not come. */
-const AT_ONCE = 8;
+const AT_ONCE = 16;
 
 export async function runAll(server: Server): Promise<Recording> {
   const results = new Map<string, readonly Told[]>();

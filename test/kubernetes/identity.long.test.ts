@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { systemClock, systemRandom } from "../../src/kernel/system.ts";
 import {
   isAlreadyExists,
   isConflict,
@@ -15,6 +16,7 @@ import {
   type ObjectRef,
 } from "../../src/kube/api.ts";
 import { loadKubeApi } from "../../src/kube/config.ts";
+import { createInformer } from "../../src/kube/informer.ts";
 import { CONFIG_MAPS, NODES, PODS } from "../../src/kube/resources.ts";
 import { type RealCluster, startKubernetes } from "./cluster.ts";
 
@@ -167,4 +169,29 @@ test("each write that comes too late is a conflict: of an older state, and of an
     await api.evict({ type: PODS, namespace: "default", name: "p" }, { preconditions: { uid: node.metadata.uid } }).catch(isConflict),
   ).toBe(true);
   expect(await api.patch({ type: NODES, name: "nobody" }, { metadata: { labels: { a: "b" } } }).catch(isNotFound)).toBe(true);
+});
+
+test("who may list and not watch follows by lists, and the missing verb is named", async () => {
+  await cluster.kubectl("create", "clusterrole", "lister", "--verb=list", "--resource=configmaps");
+  await cluster.kubectl("create", "clusterrolebinding", "lister", "--clusterrole=lister", "--user=relevo");
+  const api = await cluster.apiOf("relevo");
+  const log: string[] = [];
+  const maps = createInformer({
+    api,
+    type: CONFIG_MAPS,
+    namespace: "default",
+    clock: systemClock,
+    random: systemRandom,
+    log: (_level, _message, fields) => void log.push(String(fields["code"])),
+    parse: ({ metadata }) => ({ ok: true, value: metadata.name }),
+    reflector: { backoffFirstMs: 200, backoffMaxMs: 1_000 },
+  });
+  maps.start();
+  await maps.whenSynced();
+  await cluster.api.create(CONFIG_MAPS, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "late" } }, { namespace: "default" });
+  await expect.poll(() => maps.list(), { timeout: 20_000 }).toEqual(["late"]);
+  expect(log).toContain("kube_forbidden");
+  const refusal = await api.patch({ type: CONFIG_MAPS, namespace: "default", name: "late" }, {}).catch((error: unknown) => error);
+  expect((refusal as KubeApiError).message).toContain('cannot patch resource "configmaps"');
+  maps.stop();
 });
