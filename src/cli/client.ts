@@ -47,6 +47,10 @@ export class ControllerClient {
     return (await this.get(path, z.object({ items: z.array(item) }))).items;
   }
 
+  async text(path: string): Promise<string> {
+    return String(await this.#call("GET", path, undefined, {}, (response) => response.text()));
+  }
+
   async post<T extends z.ZodType>(path: string, body: unknown, schema: T): Promise<z.output<T>> {
     return this.#parse(path, schema, await this.#call("POST", path, JSON.stringify(body)));
   }
@@ -80,7 +84,13 @@ export class ControllerClient {
     }
   }
 
-  async #call(method: string, path: string, body: string | undefined, more: Readonly<Record<string, string>> = {}): Promise<unknown> {
+  async #call(
+    method: string,
+    path: string,
+    body: string | undefined,
+    more: Readonly<Record<string, string>> = {},
+    read: (response: Response) => Promise<unknown> = (response) => response.json(),
+  ): Promise<unknown> {
     const controller = new AbortController();
     const timer = this.#clock.after(TIMEOUT_MS, () => controller.abort());
     const signal = this.#signal === undefined ? controller.signal : AbortSignal.any([controller.signal, this.#signal]);
@@ -93,7 +103,7 @@ export class ControllerClient {
         ...(body === undefined ? {} : { body }),
       });
       if (!response.ok && !(response.status === 503 && path === "/readyz")) throw await this.#refusal(response);
-      return response.status === 204 ? null : await response.json();
+      return response.status === 204 ? null : await read(response);
     } finally {
       timer.cancel();
     }

@@ -135,7 +135,7 @@ test("a held step and a freeze wait for an operator: exit code 4", async () => {
   expect(await findings({ steps: [HELD_STEP] })).toEqual({
     code: 4,
     lines: [
-      "held     held step: cordon_node/1 step-1 of orders-a: step step-1 cannot be told to have happened or not: the node's marks were removed; look at its object; nobody can tell whether it happened",
+      "held     held step: cordon_node/1 step-1 of orders-a: step step-1 cannot be told to have happened or not: the node's marks were removed; look at its object; nobody can tell whether it happened: npx relevo release step-1 --reason WHY, and it is decided anew",
     ],
   });
   expect(await findings({ pools: [aPool({ freeze })] })).toEqual({

@@ -213,6 +213,33 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
     );
 
   program
+    .command("release")
+    .description("gives up a step whose effect nobody can tell: what is to be done is decided anew from what is seen")
+    .argument("<operation>", "an operation, or the id of a step, as relevo get steps shows it")
+    .requiredOption("--reason <why>", "is noted")
+    .action(async (operation: string, _options, command: Command) =>
+      ended(await (await import("./commands/overrule.ts")).release(context, operation, optionsOf(command))),
+    );
+
+  program
+    .command("seal")
+    .description("ends the drain of an instance with what it still has: that is lost, and outside the zero-loss claim")
+    .argument("<instance>")
+    .option("--force", "without it nothing is sealed by hand")
+    .requiredOption("--reason <why>", "is noted and shown")
+    .option("--until <duration>", "so long somebody looks after what was lost, and doctor says so", "24h")
+    .action(async (instance: string, _options, command: Command) =>
+      ended(await (await import("./commands/overrule.ts")).seal(context, instance, optionsOf(command))),
+    );
+
+  program
+    .command("bundle")
+    .description("writes what somebody needs to see who helps, without secrets, into one file")
+    .option("--file <file>", "where to; - for standard output (default: relevo-bundle-<time>.json)")
+    .option("--logs <file or folder>", "the end of these too; may be repeated", collect)
+    .action(async (_options, command: Command) => ended(await (await import("./commands/bundle.ts")).bundle(context, optionsOf(command))));
+
+  program
     .command("doctor")
     .description("what is wrong with the installation, and what to do")
     .action(async (_options, command: Command) => ended(await (await import("./commands/doctor.ts")).doctor(context, optionsOf(command))));

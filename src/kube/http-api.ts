@@ -118,14 +118,14 @@ class HttpKubeApi implements KubeApi {
   }
 
   rehearse(verb: "create" | "replace", ref: ObjectRef, object: KubeObjectDraft): Promise<KubeObject> {
-    const call =
-      verb === "create" ? { method: "POST", path: collectionPath(ref.type, ref.namespace) } : { method: "PUT", path: objectPath(ref) };
+    const isNew = verb === "create";
     return this.#json<KubeObject>({
-      ...call,
+      method: isNew ? "POST" : "PUT",
       priority: "normal",
+      path: isNew ? collectionPath(ref.type, ref.namespace) : objectPath(ref),
       query: { fieldManager: FIELD_MANAGER, dryRun: "All" },
       body: object,
-    } as Call);
+    });
   }
 
   patch(ref: ObjectRef, body: Readonly<Record<string, unknown>>): Promise<KubeObject> {

@@ -5,6 +5,7 @@
 import { formatInstant, parseInstant } from "../../kernel/clock.ts";
 import {
   cordonView,
+  forcedSealView,
   type GatewayView,
   gatewayView,
   healthView,
@@ -76,7 +77,7 @@ async function examine(context: CliContext, options: GlobalOptions): Promise<rea
     ];
   }
   // Each part may be refused for its own reason, and the others still tell.
-  const parts = [checkReadiness, checkStoreItself, checkGateways, checkNodes, checkPools, checkCordons, checkSteps];
+  const parts = [checkReadiness, checkStoreItself, checkGateways, checkNodes, checkPools, checkCordons, checkSteps, checkForcedSeals];
   for (const part of parts) {
     try {
       findings.push(...(await part(client)));
@@ -235,7 +236,14 @@ function findingsOfPool({ pool, mode, serving, floor, desired, freeze }: PoolVie
   else if (serving < desired)
     findings.push(bad(check, "warning", `${serving} serve and ${desired} are desired`, `npx relevo explain ${pool}`));
   if (freeze)
-    findings.push(bad(check, "held", `frozen until ${freeze.until} by ${freeze.by}: ${freeze.why}`, `npx relevo unfreeze ${pool}`));
+    findings.push(
+      bad(
+        check,
+        "held",
+        `frozen until ${freeze.until} by ${freeze.by}: ${freeze.why}`,
+        freeze.by.startsWith("ConfigMap ") ? `delete or change ${freeze.by}` : `npx relevo unfreeze ${pool}`,
+      ),
+    );
   if (mode !== "Act")
     findings.push(
       bad(check, "warning", `disruption.mode is ${mode}: no instance is replaced before its node goes`, "set spec.disruption.mode to Act"),
@@ -267,7 +275,20 @@ async function checkSteps(client: ControllerClient): Promise<readonly Finding[]>
       "held step",
       "held",
       `${kind} ${id} of ${instance ?? "its pool"}: ${reason.sentence}`,
-      "look at its object; nobody can tell whether it happened",
+      `look at its object; nobody can tell whether it happened: npx relevo release ${id} --reason WHY, and it is decided anew`,
+    ),
+  );
+}
+
+/** Exceptions that an operator made: named until they are closed. */
+async function checkForcedSeals(client: ControllerClient): Promise<readonly Finding[]> {
+  const seals = await client.list("/v1/forced-seals", forcedSealView);
+  return seals.map(({ instance, pool, by, why, until, obligations, phase }) =>
+    bad(
+      "forced seal",
+      "warning",
+      `${instance} of ${pool} (${phase}) by ${by}: ${why}; ${obligations ?? "unknown"} requests and sessions were given up`,
+      `look after what was lost; it is named until the instance is gone and ${until} is over`,
     ),
   );
 }

@@ -1,7 +1,7 @@
 /** `relevo drain, uncordon, freeze, unfreeze`: what an operator asks the controller for. */
 import { z } from "zod";
 import { formatDuration, parseDuration } from "../../kernel/units.ts";
-import { instanceView, poolView } from "../../server/views.ts";
+import { instanceView, poolView, unfrozenView } from "../../server/views.ts";
 import { connect, poolKeyOf } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { EXIT, type ExitCode, HeldError, UsageError } from "../exit.ts";
@@ -71,12 +71,17 @@ export async function unfreeze(
   options: GlobalOptions & { readonly all?: boolean },
 ): Promise<ExitCode> {
   const client = connect(context, options);
-  const { pools } = await client.post(
-    "/v1/unfreeze",
-    { pool: targetOf(pool, options), by: context.user },
-    z.object({ pools: z.array(z.string()) }),
-  );
-  context.out(renderDocument({ pools }, options.output) ?? `decides again: ${pools.join(", ") || "no pool"}\n`);
+  const body = { pool: targetOf(pool, options), by: context.user };
+  const { pools, stillFrozen } = await client.post("/v1/unfreeze", body, unfrozenView);
+  const frozen = new Map(stillFrozen.map((each) => [each.pool, each]));
+  const free = pools.filter((each) => !frozen.has(each));
+  context.out(renderDocument({ pools, stillFrozen }, options.output) ?? `decides again: ${free.join(", ") || "no pool"}\n`);
+  const [first] = stillFrozen;
+  if (first)
+    throw new HeldError("pool_frozen", `${[...frozen.keys()].join(", ")} is frozen by a ConfigMap, which only its writer lifts.`, {
+      found: first.why,
+      todo: `delete or change ${first.by}`,
+    });
   return EXIT.done;
 }
 
