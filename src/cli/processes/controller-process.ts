@@ -18,6 +18,7 @@ import { TokenFile } from "../../server/token-file.ts";
 import { VERSION } from "../version.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
 import { composeController } from "./controller.ts";
+import { assertQueueUrl } from "../../notices/sqs/queue-url.ts";
 import { type NoticeQueueOptions, startNoticeQueues } from "./notice-queues.ts";
 import { type ControllerStoreOptions, openControllerStore } from "./controller-store.ts";
 
@@ -67,8 +68,9 @@ export interface ReplicaOptions {
   readonly url?: string | undefined;
 }
 
-/** Runs until it is asked to end. */
+/** Runs until it is asked to end. Throws `queue_url_invalid`. */
 export async function runController(options: ControllerProcessOptions): Promise<void> {
+  options.queues?.urls.forEach(assertQueueUrl);
   const asked = untilAskedToEnd();
   const log = createLogger({ level: options.logLevel, name: "controller", clock: systemClock });
   const { store, leaseKey } = await openControllerStore(options);
@@ -99,6 +101,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
     ...(options.spotLeadMs === undefined ? {} : { spotLeadMs: options.spotLeadMs }),
     ...(options.absorption === undefined ? {} : { absorption: options.absorption }),
     ...(options.instancesAccount === undefined ? {} : { instancesAccount: options.instancesAccount }),
+    readsEvents: true,
     cluster: { hasPriorityClasses: options.priorityClasses ?? false },
   });
   const server = await createServer({

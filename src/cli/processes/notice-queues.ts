@@ -1,6 +1,7 @@
 /** The queues that a controller takes notices from, and the lifecycle hooks that it answers. The AWS SDK is loaded only where they are switched on. */
 import type { Clock } from "../../kernel/clock.ts";
 import type { Random } from "../../kernel/random.ts";
+import { regionOf } from "../../notices/sqs/queue-url.ts";
 import type { NoticeQueue } from "../../notices/sqs/queue.ts";
 import type { Logger } from "../../server/log.ts";
 import type { NoticeDoor } from "./controller.ts";
@@ -33,14 +34,13 @@ interface Parts {
   readonly log: Logger;
 }
 
-/** Starts to receive at once. Throws `queue_url_invalid`. */
+/** Starts to receive at once. */
 export async function startNoticeQueues(options: NoticeQueueOptions, parts: Parts): Promise<NoticeQueues> {
   const stops: (() => Promise<void> | void)[] = [];
   const { urls, region, endpoint } = options;
   if (urls.length > 0) {
-    const { assertQueueUrl, SdkQueue } = await import("../../notices/sqs/sdk-queue.ts");
-    for (const queue of urls.map(assertQueueUrl).map((url) => new SdkQueue({ url, region, endpoint })))
-      stops.push(await poll(queue, options, parts));
+    const { SdkQueue } = await import("../../notices/sqs/sdk-queue.ts");
+    for (const queue of urls.map((url) => new SdkQueue({ url, region, endpoint }))) stops.push(await poll(queue, options, parts));
   }
   if (options.answersLifecycleHooks) stops.push(await answerHooks(options, parts));
   return { stop: async () => void (await Promise.all(stops.map(async (stop) => stop()))) };
@@ -72,7 +72,6 @@ async function poll(
 async function answerHooks({ region, urls }: NoticeQueueOptions, { door, clock, log }: Parts): Promise<() => void> {
   const { LifecycleKeeper } = await import("../../notices/autoscaling/keeper.ts");
   const { SdkAutoScalingGroups } = await import("../../notices/autoscaling/sdk-groups.ts");
-  const { regionOf } = await import("../../notices/sqs/sdk-queue.ts");
   const keeper = new LifecycleKeeper({
     groups: new SdkAutoScalingGroups({ region: region ?? urls.map(regionOf).find((each) => each !== undefined) }),
     open: () => door.desk.open(),

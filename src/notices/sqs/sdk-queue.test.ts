@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type SqsStandIn, startSqsStandIn } from "../testing/sqs-server.ts";
 import type { QueueMessage } from "./queue.ts";
-import { assertQueueUrl, regionOf, SdkQueue } from "./sdk-queue.ts";
+import { assertQueueUrl, regionOf } from "./queue-url.ts";
+import { SdkQueue } from "./sdk-queue.ts";
 
 let sqs: SqsStandIn;
 const open: SdkQueue[] = [];

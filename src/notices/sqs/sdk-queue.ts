@@ -1,7 +1,7 @@
 /** SQS by the AWS SDK. Credentials come by the SDK's own chain: environment, web identity, instance role. */
 import { ChangeMessageVisibilityBatchCommand, DeleteMessageBatchCommand, ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
-import { RelevoError } from "../../kernel/errors.ts";
 import type { NoticeQueue, QueueMessage, ReceiveOptions } from "./queue.ts";
+import { regionOf } from "./queue-url.ts";
 
 export interface SdkQueueOptions {
   /** As SQS gives it: `https://sqs.REGION.amazonaws.com/ACCOUNT/NAME`. */
@@ -82,18 +82,4 @@ export class SdkQueue implements NoticeQueue {
 /** A batch names its entries by their place. */
 function entriesOf(messages: readonly QueueMessage[]): { Id: string; ReceiptHandle: string }[] {
   return messages.map(({ receipt }, index) => ({ Id: String(index), ReceiptHandle: receipt }));
-}
-
-/** Undefined where the URL does not say. */
-export function regionOf(url: string): string | undefined {
-  return /^https:\/\/sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\//.exec(url)?.[1];
-}
-
-/** Throws `queue_url_invalid`. */
-export function assertQueueUrl(url: string): string {
-  if (URL.canParse(url) && /^https?:\/\/[^/]+\/.+/.test(url)) return url;
-  throw new RelevoError("queue_url_invalid", "this is no URL of a queue", {
-    found: url,
-    allowed: "https://sqs.REGION.amazonaws.com/ACCOUNT/NAME",
-  });
 }
