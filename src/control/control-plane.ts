@@ -20,7 +20,6 @@ import type { PodLosses } from "../observe/pod-losses.ts";
 import type { World } from "../observe/world.ts";
 import type { InstanceSnapshot } from "../plan/snapshot.ts";
 import type {
-  ControllerState,
   ControlPlane,
   DrainCommand,
   Explanation,
@@ -37,14 +36,15 @@ import { type Authority, type Freeze, type PoolRows, standingFreeze, type Standi
 import { applyPool } from "./apply-pool.ts";
 import type { Controller } from "./controller.ts";
 import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
-import { forceSeal, heldSteps, openForcedSeals, release } from "./operator-desk.ts";
+import { forceSeal, openForcedSeals, release } from "./operator-desk.ts";
 import type { Pass } from "./pass.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import type { Journal } from "./journal.ts";
 import type { Leases } from "./leases.ts";
-import type { Member, Members } from "./members.ts";
+import type { Members } from "./members.ts";
 import { findWitnesses, listCordons, listNodes } from "./node-desk.ts";
 import type { PoolEntry } from "./pool-informer.ts";
+import { listControllers, ownerElsewhere } from "./replicas-desk.ts";
 import type { Witnesses } from "./rewound.ts";
 import { checkStore, recoverStore, refuseRewound } from "./store-desk.ts";
 
@@ -100,7 +100,9 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     listNodes: async () => listNodes(parts),
     listGateways: () => listGateways(parts),
     listControllers: () => listControllers(parts),
-    ...(parts.members.isShared ? { elsewhere: (subject: Subject) => elsewhere(parts, subject) } : {}),
+    ...(parts.members.isShared
+      ? { elsewhere: (subject: Subject) => ownerElsewhere({ ...parts, findInstance: (id) => findInstance(parts, id) }, subject) }
+      : {}),
     capacity: async () => ({ view: parts.capacity.view(), evacuation: parts.evacuation.overview(parts.clock.now()) }),
     plan: (pool) => plan(parts, pool),
     release: (command) => release(parts, command),
@@ -242,44 +244,6 @@ async function listGateways(parts: ControlPlaneParts): Promise<readonly GatewayR
       counts,
     })),
   }));
-}
-
-async function listControllers({ members, pools, store }: ControlPlaneParts): Promise<readonly ControllerState[]> {
-  const owned = new Map<string, string[]>();
-  for (const { key } of pools.list()) {
-    const owner = (await store.readPool(key))?.owner;
-    if (owner) owned.set(owner, [...(owned.get(owner) ?? []), key]);
-  }
-  const live = new Map(members.live().map(({ id, api }) => [id, api]));
-  return [...new Set([...live.keys(), ...owned.keys()])].toSorted().map((id) => ({
-    id,
-    api: live.get(id) ?? null,
-    isSelf: id === members.self,
-    isLive: live.has(id),
-    pools: (owned.get(id) ?? []).toSorted(),
-  }));
-}
-
-/** Of what no pool has, and of what is unknown, everybody says the same. */
-async function elsewhere(
-  parts: ControlPlaneParts,
-  { pool, instance, poolOrInstance, operation, any }: Subject,
-): Promise<Member | undefined> {
-  const { controller, pools } = parts;
-  const [held] = operation === undefined ? [] : await heldSteps(parts.store, operation);
-  if (held !== undefined) return controller.otherOwnerOf(held.pool);
-  const named = pool ?? (poolOrInstance !== undefined && entryOf(parts, poolOrInstance) ? poolOrInstance : undefined);
-  if (named !== undefined) return controller.otherOwnerOf(named);
-  const id = instance ?? poolOrInstance;
-  const record = id === undefined ? undefined : await findInstance(parts, id);
-  if (record !== undefined) return controller.otherOwnerOf(record.pool);
-  const [first] = any
-    ? pools
-        .list()
-        .map(({ key }) => key)
-        .toSorted()
-    : [];
-  return first === undefined ? undefined : controller.otherOwnerOf(first);
 }
 
 async function plan(parts: ControlPlaneParts, pool: string): Promise<PlanResult> {

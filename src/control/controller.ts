@@ -8,63 +8,26 @@
  * 3. A pass whose store cannot be written changes nothing and is tried again.
  * 4. With several replicas a pass is made of the pools that are this one's (`claims.ts`); of the others the document is known, and nothing else.
  */
-import { changesOf } from "../act/changes-of.ts";
-import { type ClusterSetup, draftStep } from "../act/draft-step.ts";
-import type { Executor } from "../act/executor.ts";
-import type { Clock, Instant } from "../kernel/clock.ts";
+import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import { describeError, RelevoError } from "../kernel/errors.ts";
-import type { Ids } from "../kernel/ids.ts";
-import type { Informer } from "../kube/informer.ts";
-import type { PlacementTrouble } from "../model/pod-loss.ts";
 import { routeOf } from "../model/pool.ts";
-import { reason } from "../model/reasons.ts";
-import type { CapacityMonitor } from "../observe/capacity.ts";
-import type { HealthMonitor } from "../observe/health.ts";
-import type { LeaseWatch } from "../observe/lease-watch.ts";
-import type { NoticeDesk } from "../observe/notice-desk.ts";
-import { nodeViews } from "../observe/node-views.ts";
-import type { PlacementTroubles, WaitingPod } from "../observe/placement-troubles.ts";
-import { Placements } from "../observe/placements.ts";
-import { snapshotPool } from "../observe/snapshot.ts";
-import type { World } from "../observe/world.ts";
-import type { Effect, Move } from "../plan/decision.ts";
-import { planPool } from "../plan/plan.ts";
-import { roomToMake } from "../plan/preemption.ts";
-import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
-import { type Authority, type Change, isStoreUnavailable, type PoolRows, staleEpoch, type Store, type StoreEra } from "../store/port.ts";
-import type { GatewayRegistry } from "./gateways.ts";
-import { brakeOf, LeaseBrake } from "./brake.ts";
+import type { Rewound } from "../plan/snapshot.ts";
+import { type Authority, isStoreUnavailable, type PoolRows, staleEpoch, type StoreEra } from "../store/port.ts";
 import { Claims, LOOK_AGAIN_MS } from "./claims.ts";
 import { Collector } from "./collector.ts";
-import type { EvacuationDesk } from "./evacuation-desk.ts";
 import { FixedServices } from "./fixed-service.ts";
-import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
 import { RoutePublisher } from "./route-publisher.ts";
-import { withoutRoute } from "./routes.ts";
-import type { Witnesses } from "./rewound.ts";
 import { StoreTrust } from "./store-trust.ts";
 import { Leftovers } from "./leftovers.ts";
-import type { Member, Members } from "./members.ts";
+import type { Member } from "./members.ts";
 import { WorkQueue } from "./work-queue.ts";
-import type { ControllerLog, Pass } from "./pass.ts";
-import {
-  describe,
-  fixed,
-  gapAfterPass,
-  invalid,
-  isEffect,
-  newestStampOf,
-  nextRetry,
-  problemOf,
-  sameReasons,
-  standingReasons,
-  unkept,
-  watchedOf,
-  withHolds,
-} from "./pass-notes.ts";
-import type { PoolWriter } from "./pool-writer.ts";
+import type { Pass } from "./pass.ts";
+import { PassActs } from "./pass-acts.ts";
+import { PassMaker } from "./pass-maker.ts";
+import { fixed, gapAfterPass, invalid, newestStampOf, nextRetry, problemOf, unkept, watchedOf, withHolds } from "./pass-notes.ts";
+import type { ControllerParts } from "./controller-parts.ts";
 
 /** The safety net: a pool is looked at this often even when nothing calls. */
 const PERIODIC_PASS_MS = 5_000;
@@ -72,46 +35,6 @@ const PERIODIC_PASS_MS = 5_000;
 const UNHELD_LOOK_MS = 500;
 /** While the gateways are waited for: their first report may be no news. */
 const WITNESS_LOOK_MS = 250;
-
-export interface ControllerParts {
-  readonly store: Store;
-  readonly executor: Executor;
-  readonly world: World;
-  readonly pools: Informer<PoolEntry>;
-  readonly gateways: GatewayRegistry;
-  readonly witnesses: Witnesses;
-  readonly health: HealthMonitor;
-  readonly leases: LeaseWatch;
-  readonly notices: NoticeDesk;
-  readonly capacity: CapacityMonitor;
-  readonly evacuation: EvacuationDesk;
-  readonly writer: PoolWriter;
-  /** Told what the store's newest stamp is: what was written is not of the future, whatever was done to the wall clock between two lives. */
-  readonly clock: Clock & { notBefore?(stamp: Instant): void };
-  readonly ids: Ids;
-  readonly members: Members;
-  /** What is frozen beside the store. */
-  readonly freezes?: FreezeSource | undefined;
-  readonly log: ControllerLog;
-  readonly cluster?: ClusterSetup;
-  /** Told after each pass; what metrics are made of. */
-  readonly onPass?: (pass: Pass) => void;
-  /** Asks why pods find no place; nobody does when absent. */
-  readonly placementTroubles?: PlacementTroubles;
-  /** Told when a pool is another replica's from now on. */
-  readonly onLost?: (pool: string) => void;
-}
-
-const NOTHING_KNOWN: ReadonlyMap<string, PlacementTrouble> = new Map();
-
-/** Of instances that come: only those wait for a place that are to be there. */
-function waitingPods({ pool, namespace, instances }: PoolSnapshot): readonly WaitingPod[] {
-  return instances.flatMap(({ record, pods }) =>
-    record.phase === "preparing"
-      ? pods.filter(({ scheduledAt }) => scheduledAt === null).map(({ name, uid }) => ({ pool, namespace, name, uid }))
-      : [],
-  );
-}
 
 export class Controller {
   readonly #parts: ControllerParts;
@@ -127,8 +50,8 @@ export class Controller {
   /** As they were last valid. */
   readonly #entries = new Map<string, PoolEntry>();
   readonly #services: FixedServices;
-  readonly #leaseBrake: LeaseBrake;
-  readonly #placements: Placements;
+  readonly #look: PassMaker;
+  readonly #acts: PassActs;
   readonly #leftovers: Leftovers;
   readonly #trust: StoreTrust;
   #settledAt: Instant = Number.POSITIVE_INFINITY;
@@ -147,16 +70,23 @@ export class Controller {
     this.#routes = new RoutePublisher({ ...parts, isMine: (pool) => this.#claims.isMine(pool) });
     this.#services = new FixedServices(parts.store);
     this.#trust = new StoreTrust(parts);
-    this.#leaseBrake = new LeaseBrake(parts.leases);
-    this.#placements = new Placements(parts.clock);
     this.#leftovers = new Leftovers(parts);
+    this.#acts = new PassActs(parts);
+    this.#look = new PassMaker({
+      ...parts,
+      routes: this.#routes,
+      trust: this.#trust,
+      leftovers: this.#leftovers,
+      passes: this.#passes,
+      settledAt: () => this.#settledAt,
+    });
   }
 
   async start(): Promise<void> {
     const { world, pools, gateways, notices, members, freezes, clock } = this.#parts;
     world.onChange((instance) => this.#wakeForInstance(instance));
     world.pods.onChange(({ before, after }) => {
-      if (before !== undefined && after === undefined) this.#placements.forget(before.metadata.uid);
+      if (before !== undefined && after === undefined) this.#look.forgetPod(before.metadata.uid);
     });
     pools.onChange(({ after, before }) => {
       const key = (after ?? before)?.key;
@@ -266,7 +196,7 @@ export class Controller {
     const rows = entry && (await this.#parts.store.readPool(pool));
     if (!entry || !rows) return undefined;
     const rewound = await this.#rewoundBy(entry, rows);
-    const pass = this.#plan(await this.#services.holdOn(entry, rows), rows, rewound, false);
+    const pass = this.#look.make(await this.#services.holdOn(entry, rows), rows, rewound, false);
     // Another one judges its writers.
     if (this.#claims.of(pool) === undefined && this.#parts.members.isShared) this.#parts.leases.forget(pool);
     return pass;
@@ -336,15 +266,15 @@ export class Controller {
     ];
     const held = this.#parts.executor.resume(authority, rows.openSteps);
     await this.#leftovers.look(rows);
-    const pass = withHolds(this.#plan(entry, rows), [...held, ...notes]);
+    const pass = withHolds(this.#look.make(entry, rows), [...held, ...notes]);
     this.#passes.set(key, pass);
     this.#parts.capacity.note(pass.snapshot);
     this.#assertOwned(authority);
     this.#follow(entry, rows);
     this.#routes.publish(entry, rows);
 
-    const moved = await this.#commitMoves(authority, entry, pass);
-    await this.#begin(authority, entry, pass);
+    const moved = await this.#acts.commitMoves(authority, pass);
+    await this.#acts.begin(authority, pass);
     this.#parts.onPass?.(pass);
     this.#parts.writer.report(entry, pass);
     if (moved) this.wake(key);
@@ -370,7 +300,7 @@ export class Controller {
    */
   #onlyLook(authority: Authority, entry: PoolEntry, rows: PoolRows, rewound: Rewound | null): Instant {
     this.#assertOwned(authority);
-    const pass = this.#plan(entry, rows, rewound, false);
+    const pass = this.#look.make(entry, rows, rewound, false);
     const before = this.#passes.get(entry.key)?.snapshot.rewound ?? null;
     if (rewound !== null && before === null) this.#log("error", "the store was rewound", { pool: entry.key, ...rewound });
     this.#passes.set(entry.key, pass);
@@ -380,50 +310,6 @@ export class Controller {
     this.#parts.writer.report(entry, pass);
     this.#troubles.delete(entry.key);
     return rewound === null ? Math.min(this.#settledAt, pass.at + WITNESS_LOOK_MS) : pass.at + PERIODIC_PASS_MS;
-  }
-
-  /** With `isPass` false nobody acts on it, so nothing is promised for it either. */
-  #plan(entry: PoolEntry, rows: PoolRows, rewound: Rewound | null = null, isPass = true): Pass {
-    const { world, gateways, health, leases, notices, clock } = this.#parts;
-    const now = clock.now();
-    leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
-    const route = routeOf(entry.document);
-    const holder = this.#routes.holderOf(entry);
-    const joined = joinFreezes(rows.freeze, this.#parts.freezes?.freezeOf(rows.pool, now) ?? null);
-    const seen = snapshotPool({
-      document: entry.document,
-      isDeleting: entry.isDeleting,
-      blueprintHash: entry.blueprintHash,
-      rows: joined === rows.freeze ? rows : { ...rows, freeze: joined },
-      world,
-      gateways: holder === undefined ? gateways.views() : withoutRoute(gateways.views(), rows),
-      nodeView: nodeViews({ world, noticed: notices.findings(), now }),
-      health: (instance, incarnation) => health.healthOf(instance, incarnation),
-      ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
-      lease: (instance, incarnation) => leases.stateOf(rows.pool, instance, incarnation),
-      placement: this.#parts.capacity.placement(),
-      placedSince: (podUid) => this.#placements.since(podUid),
-      settledAt: this.#settledAt,
-      brake: brakeOf(
-        [...this.#passes.values()].map(({ snapshot }) => snapshot),
-        ({ record }) => health.healthOf(record.id, record.incarnation.number),
-      ),
-      leaseBrake: this.#leaseBrake.look([...this.#passes.values()].map((pass) => pass.snapshot)),
-      rewound,
-      awaitsWitnesses: this.#trust.awaitsWitnesses(rows),
-      recoveredAt: this.#trust.recoveredAt,
-      leftovers: this.#leftovers.of(rows.pool),
-      now,
-    });
-    const { evacuation } = this.#parts;
-    const advice = isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now);
-    const others = [...this.#passes.values()].map((pass) => pass.snapshot);
-    const noPlace = this.#parts.placementTroubles?.look(seen.pool, waitingPods(seen)) ?? NOTHING_KNOWN;
-    const snapshot = { ...seen, ...advice, noPlace, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, others, now)) };
-    const pass = { snapshot, plan: planPool(snapshot, now), at: now };
-    return holder === undefined
-      ? pass
-      : withHolds(pass, [{ kind: "hold", subject: "", reason: reason("route_taken", { route, pool: holder }) }]);
   }
 
   async #rows(pool: string): Promise<PoolRows> {
@@ -440,38 +326,6 @@ export class Controller {
 
   #follow(entry: PoolEntry, rows: PoolRows): void {
     this.#parts.health.follow(new Set(rows.instances.map(({ id }) => id)), watchedOf(entry, rows));
-  }
-
-  async #commitMoves(authority: Authority, entry: PoolEntry, { snapshot, plan, at }: Pass): Promise<boolean> {
-    const { store, ids } = this.#parts;
-    const moves = plan.decisions.filter((decision): decision is Move => !isEffect(decision));
-    const changes: Change[] = moves.flatMap((move) => changesOf(move, snapshot, ids));
-    const reasons = standingReasons(plan, snapshot.reasons, at);
-    if (!sameReasons(reasons, snapshot.reasons)) changes.push({ kind: "set_reasons", reasons });
-    if (changes.length === 0) return false;
-    await store.commit(authority, changes, at);
-    for (const move of moves) this.#log("info", move.kind, { pool: entry.key, ...describe(move) });
-    return moves.length > 0;
-  }
-
-  async #begin(authority: Authority, entry: PoolEntry, { snapshot, plan }: Pass): Promise<void> {
-    for (const effect of plan.decisions.filter(isEffect)) {
-      try {
-        const draft = draftStep(effect, snapshot, await this.#blueprintFor(effect, snapshot), this.#parts.cluster);
-        void this.#parts.executor.start(authority, draft);
-        this.#log("info", effect.kind, { pool: entry.key, ...describe(effect) });
-      } catch (error) {
-        // One effect that cannot be drafted must not keep the others back (I15).
-        this.#log("error", "an effect could not be begun", { pool: entry.key, ...describe(effect), error });
-      }
-    }
-  }
-
-  /** An instance is made from its own immutable snapshot, whatever the pool's document says by now. */
-  async #blueprintFor(effect: Effect, snapshot: PoolSnapshot): Promise<unknown> {
-    if (effect.kind !== "create_instance") return undefined;
-    const record = snapshot.instances.find(({ record: { id } }) => id === effect.instance)?.record;
-    return record && this.#parts.store.getBlueprint(record.blueprintHash);
   }
 
   /** A pool whose document is gone without our finalizer is orphaned: nothing of it is touched, its traffic neither. */

@@ -70,7 +70,7 @@ export class GatewayRegistry {
   readonly #learnEpochs: GatewayRegistryOptions["learnEpochs"];
   /** Routes of which no replica is to conclude that they are gone, whoever publishes them. */
   #names: (() => readonly string[]) | undefined;
-  #rereading: Promise<void> | undefined;
+  #isRereading = false;
   #timer: Timer | undefined;
   #watchedMs = 0;
   #tickedAt: number;
@@ -118,6 +118,14 @@ export class GatewayRegistry {
     if (this.#replicas.has(id)) return false;
     this.#replicas.set(id, { id, ...this.#seenNow(), report: null, send: null, wasSilent: false, lostAt: null });
     return true;
+  }
+
+  /** While the store is away what is known stays, and the next tick asks again. */
+  async #rereadOnce(): Promise<void> {
+    if (this.#isRereading) return;
+    this.#isRereading = true;
+    await this.#reread().catch(() => undefined); // said above
+    this.#isRereading = false;
   }
 
   /** Who came and went elsewhere. One that talks to us is registered, whoever gave it up. */
@@ -297,12 +305,7 @@ export class GatewayRegistry {
       if (replica.lostAt === null && this.#watched() - replica.seenAt > LOST_AFTER_MS) this.#lose(replica);
     }
     this.#forgetLost();
-    if (this.#learnEpochs !== undefined)
-      this.#rereading ??= this.#reread()
-        .catch(() => undefined) // the store is away: what is known stays, and the next tick asks again
-        .finally(() => {
-          this.#rereading = undefined;
-        });
+    if (this.#learnEpochs !== undefined) void this.#rereadOnce();
     this.#timer = this.#clock.after(PING_EVERY_MS, () => this.#tick());
   }
 }

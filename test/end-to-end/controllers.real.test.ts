@@ -71,7 +71,9 @@ async function drainThroughAnother(owner: string): Promise<{ readonly status: nu
   const told = (await (await fetch(`${other}/v1/controllers`)).json()) as {
     items: { controller: string; live: boolean; pools: string[] }[];
   };
-  expect(told.items.map(({ controller, live }) => [controller, live])).toEqual([...fleet.replicas.keys()].toSorted().map((name) => [name, true]));
+  expect(told.items.map(({ controller, live }) => [controller, live])).toEqual(
+    [...fleet.replicas.keys()].toSorted().map((name) => [name, true]),
+  );
   expect(told.items.flatMap(({ pools }) => pools).toSorted()).toEqual(POOLS.map((pool) => `default/${pool}`));
   const instance = (await fleet.rows("delta"))?.instances[0]?.id ?? "";
   const answer = await fetch(`${other}/v1/instances/${instance}/drain`, {

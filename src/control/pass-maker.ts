@@ -1,0 +1,121 @@
+/** One look at a pool: what is seen of it, and what the planner makes of that. */
+import type { Clock, Instant } from "../kernel/clock.ts";
+import type { PlacementTrouble } from "../model/pod-loss.ts";
+import { routeOf } from "../model/pool.ts";
+import { reason } from "../model/reasons.ts";
+import type { CapacityMonitor } from "../observe/capacity.ts";
+import type { HealthMonitor } from "../observe/health.ts";
+import type { LeaseWatch } from "../observe/lease-watch.ts";
+import type { NoticeDesk } from "../observe/notice-desk.ts";
+import { nodeViews } from "../observe/node-views.ts";
+import type { PlacementTroubles, WaitingPod } from "../observe/placement-troubles.ts";
+import { Placements } from "../observe/placements.ts";
+import { snapshotPool } from "../observe/snapshot.ts";
+import type { World } from "../observe/world.ts";
+import { planPool } from "../plan/plan.ts";
+import { roomToMake } from "../plan/preemption.ts";
+import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
+import type { PoolRows } from "../store/port.ts";
+import { brakeOf, LeaseBrake } from "./brake.ts";
+import type { EvacuationDesk } from "./evacuation-desk.ts";
+import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
+import type { GatewayRegistry } from "./gateways.ts";
+import type { Leftovers } from "./leftovers.ts";
+import type { Pass } from "./pass.ts";
+import { withHolds } from "./pass-notes.ts";
+import type { PoolEntry } from "./pool-informer.ts";
+import type { RoutePublisher } from "./route-publisher.ts";
+import { withoutRoute } from "./routes.ts";
+import type { StoreTrust } from "./store-trust.ts";
+
+export interface PassMakerParts {
+  readonly world: World;
+  readonly gateways: GatewayRegistry;
+  readonly health: HealthMonitor;
+  readonly leases: LeaseWatch;
+  readonly notices: NoticeDesk;
+  readonly capacity: CapacityMonitor;
+  readonly evacuation: EvacuationDesk;
+  readonly clock: Clock;
+  readonly routes: RoutePublisher;
+  readonly trust: StoreTrust;
+  readonly leftovers: Leftovers;
+  readonly freezes?: FreezeSource | undefined;
+  /** Asks why pods find no place; nobody does when absent. */
+  readonly placementTroubles?: PlacementTroubles;
+  /** The last one over each pool of this controller. */
+  readonly passes: ReadonlyMap<string, Pass>;
+  /** When the silence of gateway replicas begins to count. */
+  readonly settledAt: () => Instant;
+}
+
+const NOTHING_KNOWN: ReadonlyMap<string, PlacementTrouble> = new Map();
+
+/** Of instances that come: only those wait for a place that are to be there. */
+function waitingPods({ pool, namespace, instances }: PoolSnapshot): readonly WaitingPod[] {
+  return instances.flatMap(({ record, pods }) =>
+    record.phase === "preparing"
+      ? pods.filter(({ scheduledAt }) => scheduledAt === null).map(({ name, uid }) => ({ pool, namespace, name, uid }))
+      : [],
+  );
+}
+
+export class PassMaker {
+  readonly #parts: PassMakerParts;
+  readonly #leaseBrake: LeaseBrake;
+  readonly #placements: Placements;
+
+  constructor(parts: PassMakerParts) {
+    this.#parts = parts;
+    this.#leaseBrake = new LeaseBrake(parts.leases);
+    this.#placements = new Placements(parts.clock);
+  }
+
+  forgetPod(uid: string): void {
+    this.#placements.forget(uid);
+  }
+
+  /** With `isPass` false nobody acts on it, so nothing is promised for it either. */
+  make(entry: PoolEntry, rows: PoolRows, rewound: Rewound | null = null, isPass = true): Pass {
+    const { world, gateways, health, leases, notices, clock } = this.#parts;
+    const now = clock.now();
+    leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
+    const route = routeOf(entry.document);
+    const holder = this.#parts.routes.holderOf(entry);
+    const joined = joinFreezes(rows.freeze, this.#parts.freezes?.freezeOf(rows.pool, now) ?? null);
+    const seen = snapshotPool({
+      document: entry.document,
+      isDeleting: entry.isDeleting,
+      blueprintHash: entry.blueprintHash,
+      rows: joined === rows.freeze ? rows : { ...rows, freeze: joined },
+      world,
+      gateways: holder === undefined ? gateways.views() : withoutRoute(gateways.views(), rows),
+      nodeView: nodeViews({ world, noticed: notices.findings(), now }),
+      health: (instance, incarnation) => health.healthOf(instance, incarnation),
+      ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
+      lease: (instance, incarnation) => leases.stateOf(rows.pool, instance, incarnation),
+      placement: this.#parts.capacity.placement(),
+      placedSince: (podUid) => this.#placements.since(podUid),
+      settledAt: this.#parts.settledAt(),
+      brake: brakeOf(
+        [...this.#parts.passes.values()].map(({ snapshot }) => snapshot),
+        ({ record }) => health.healthOf(record.id, record.incarnation.number),
+      ),
+      leaseBrake: this.#leaseBrake.look([...this.#parts.passes.values()].map((pass) => pass.snapshot)),
+      rewound,
+      awaitsWitnesses: this.#parts.trust.awaitsWitnesses(rows),
+      recoveredAt: this.#parts.trust.recoveredAt,
+      leftovers: this.#parts.leftovers.of(rows.pool),
+      now,
+    });
+    const { evacuation } = this.#parts;
+    const advice = isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now);
+    const others = [...this.#parts.passes.values()].map((pass) => pass.snapshot);
+    const noPlace = this.#parts.placementTroubles?.look(seen.pool, waitingPods(seen)) ?? NOTHING_KNOWN;
+    const snapshot = { ...seen, ...advice, noPlace, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, others, now)) };
+    const pass = { snapshot, plan: planPool(snapshot, now), at: now };
+    return holder === undefined
+      ? pass
+      : withHolds(pass, [{ kind: "hold", subject: "", reason: reason("route_taken", { route, pool: holder }) }]);
+  }
+}
