@@ -36,7 +36,7 @@ const MAY_IMPORT = {
   ],
   demand: ["kernel", "model"],
   gateway: ["kernel", "model"],
-  agent: ["kernel", "model", "kube"],
+  agent: ["kernel", "model", "kube", "notices"],
   embedded: ["kernel", "model", "kube"],
   proof: ["kernel", "model", "plan", "kube", "drivers", "store/port.ts"],
   sim: [

@@ -29,6 +29,7 @@ const processes: ProcessCommands = {
   demo: async (...args) => (await import("./cli/commands/demo.ts")).demo(...args),
   controller: async (...args) => (await import("./cli/commands/processes.ts")).controller(...args),
   gateway: async (...args) => (await import("./cli/commands/processes.ts")).gateway(...args),
+  agent: async (...args) => (await import("./cli/commands/agent.ts")).agent(...args),
   cluster: async (...args) => (await import("./cli/commands/processes.ts")).cluster(...args),
   store: async (...args) => (await import("./cli/processes/store-command.ts")).storeCommand(...args),
 };

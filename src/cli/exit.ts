@@ -1,7 +1,6 @@
 /** How a command ends: its exit code, and the one sentence when it is an error. */
 import { CommanderError } from "commander";
 import { describeError, RelevoError } from "../kernel/errors.ts";
-import { DocumentError } from "../model/problems.ts";
 import type { CliContext, GlobalOptions } from "./context.ts";
 
 export const EXIT = { done: 0, failed: 1, usage: 2, refused: 3, held: 4 } as const;
@@ -54,7 +53,8 @@ export class ControllerRefusal extends RelevoError {
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (error instanceof HeldError) return EXIT.held;
-  if (error instanceof UsageError || error instanceof DocumentError) return EXIT.usage;
+  // By its name: its class brings the schema library, which not every command is large enough for.
+  if (error instanceof UsageError || (error instanceof RelevoError && error.name === "DocumentError")) return EXIT.usage;
   if (error instanceof ControllerRefusal) return exitCodeOfStatus(error.httpStatus);
   return error instanceof RelevoError && REFUSALS.has(error.code) ? EXIT.refused : EXIT.failed;
 }

@@ -7,6 +7,7 @@ export interface ProcessCommands {
   readonly demo: (context: CliContext, name: string | undefined, options: DemoCommandOptions) => Promise<ExitCode>;
   readonly controller: (context: CliContext, options: ControllerCommandOptions) => Promise<ExitCode>;
   readonly gateway: (context: CliContext, options: GatewayCommandOptions) => Promise<ExitCode>;
+  readonly agent: (context: CliContext, options: AgentCommandOptions) => Promise<ExitCode>;
   readonly cluster: (context: CliContext, options: ClusterCommandOptions) => Promise<ExitCode>;
   readonly store: (context: CliContext, what: StoreCommand, options: StoreCommandOptions) => Promise<ExitCode>;
 }
@@ -91,6 +92,22 @@ export interface GatewayCommandOptions extends GlobalOptions {
   readonly adminHost: string;
   readonly adminPort: number;
   readonly grace: number;
+  readonly logLevel: string;
+}
+
+export interface AgentCommandOptions extends GlobalOptions {
+  readonly node?: string;
+  readonly cloud: "auto" | "aws" | "gcp" | "azure" | "none";
+  readonly metadataUrl: string;
+  readonly controller: readonly string[];
+  readonly controllerCa?: string;
+  readonly tokenFile?: string;
+  readonly kubeApi?: string;
+  readonly kubeTokenFile?: string;
+  readonly kubeCa?: string;
+  readonly instancesFile?: string;
+  readonly azureApprove?: boolean;
+  readonly azureAgreed?: readonly string[];
   readonly logLevel: string;
 }
 

@@ -392,6 +392,8 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .addOption(level())
     .action(async (_options, command: Command) => ended(await processes.gateway(context, optionsOf(command))));
 
+  addAgent(program, context, processes, ended);
+
   program
     .command("cluster")
     .description("the embedded cluster: a Kubernetes API whose pods are processes of this machine")
@@ -405,6 +407,30 @@ function addProcesses(program: Command, context: CliContext, processes: ProcessC
     .option("--admin-port <port>", "0 lets the system choose", port, 7090)
     .addOption(level())
     .action(async (_options, command: Command) => ended(await processes.cluster(context, optionsOf(command))));
+}
+
+function addAgent(program: Command, context: CliContext, processes: ProcessCommands, ended: Ended): void {
+  program
+    .command("agent")
+    .description("on each node: tells what the cloud's metadata says of its machine")
+    .option("--node <name>", "the node that it is on (default: NODE_NAME)")
+    .requiredOption("--controller <url>", "a controller's API; may be repeated: one is enough that hears", collect)
+    .option("--controller-ca <file>", "the certificate authority of the controllers (default: those of the system)")
+    .option("--token-file <file>", "holds what the controllers demand, read at each call (default: RELEVO_TOKEN)")
+    .addOption(
+      new Option("--cloud <name>", "whose metadata it is; auto asks all three")
+        .choices(["auto", "aws", "gcp", "azure", "none"])
+        .default("auto"),
+    )
+    .option("--metadata-url <url>", "where metadata answers", "http://169.254.169.254")
+    .option("--kube-api <url>", "where the pods of the node are listed (default: the API of the cluster that it runs in, if any)")
+    .option("--kube-token-file <file>", "of that API (default: the pod's service account)")
+    .option("--kube-ca <file>", "of that API (default: the pod's service account)")
+    .option("--instances-file <file>", "remembers the instances of the node over a restart")
+    .option("--azure-approve", "lets an event of Azure start at once when nothing of ours is on its machine")
+    .option("--azure-agreed <machine>", "another machine that may be started along; may be repeated", collect)
+    .addOption(new Option("--log-level <level>", "how much it tells").choices(["debug", "info", "warn", "error"]).default("info"))
+    .action(async (_options, command: Command) => ended(await processes.agent(context, optionsOf(command))));
 }
 
 /** Without a default: commander would take it for given. */

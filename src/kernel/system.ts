@@ -44,6 +44,12 @@ export const systemClock: Clock = {
   },
 };
 
+/** The clock's timers keep no process alive: this does, until it is called off. For a process that serves nobody. */
+export function stayAlive(): () => void {
+  const timer = setInterval(() => undefined, LONGEST_TIMER_MS);
+  return () => clearInterval(timer);
+}
+
 /** 256 bits that nobody guesses, as 43 letters, digits, dashes and underscores. */
 export function newSecret(): string {
   return randomBytes(32).toString("base64url");

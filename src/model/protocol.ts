@@ -77,7 +77,10 @@ export const leaseGrantSchema = z.object({
 });
 export type LeaseGrant = z.infer<typeof leaseGrantSchema>;
 
-/** POST /relevo/v1/{prepare,admit,drain,close} */
+/** How the key of a drain begins that is only a hint, of the agent on the node: without a deadline, and taken back by `resume`. */
+export const HINT_PREFIX = "hint-";
+
+/** POST /relevo/v1/{prepare,admit,drain,resume,close} */
 export const callSchema = z.object({
   bootId: z.string(),
   /** For `drain`: when it must be over (RFC 3339), or null for a drain without an end. Upgraded connections are closed with 1012 before it. */

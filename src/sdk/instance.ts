@@ -8,7 +8,8 @@
  * 2. A call names the boot id that it means; another process never obeys it. The same `Idempotency-Key` gets the first answer again.
  * 3. A drain without a deadline never closes anything. With one, upgraded connections that outlive it are closed with 1012 shortly before; a later
  *    drain can bring the deadline forward and never moves it back.
- * 4. With a writer lease (lease.ts): until the lease is held for the first time requests are taken and nothing can be written; once it lapsed they are
+ * 4. A drain that is only a hint (its key begins with `hint-`) can be taken back by `resume`, until another drain came.
+ * 5. With a writer lease (lease.ts): until the lease is held for the first time requests are taken and nothing can be written; once it lapsed they are
  *    refused as in 1; when it is lost the instance closes. An answer whose lease lapsed meanwhile is withheld.
  */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
@@ -26,7 +27,7 @@ import { httpLeaseCall, type LeaseAccess, type LeaseCall } from "./lease-call.ts
 import { ProtocolEndpoint } from "./protocol-endpoint.ts";
 import { Transactions } from "./transactions.ts";
 import { type ClosableSocket, type CloseOptions, UPGRADE_NOT_TAKEN, UpgradedConnections } from "./upgraded.ts";
-import { type CallName, NOT_TAKEN_HEADER, PREFIX, ProtocolRefusal, WRITER_EPOCH_HEADER } from "./wire.ts";
+import { type CallName, HINT_PREFIX, NOT_TAKEN_HEADER, PREFIX, ProtocolRefusal, WRITER_EPOCH_HEADER } from "./wire.ts";
 
 export const DEFAULT_PORT = 8080;
 export const DEFAULT_CLOSE_MARGIN_MS = 2_000;
@@ -56,6 +57,8 @@ export interface InstanceOptions {
   readonly health?: Readonly<Record<string, HealthCheck>>;
   readonly onPrepare?: Hook;
   readonly onDrain?: Hook;
+  /** A drain that was only a hint was taken back: the instance goes on as before. */
+  readonly onResume?: Hook;
   readonly onClose?: Hook;
   /** Takes work before it is admitted; by default only where nobody admits it (no `RELEVO_INSTANCE`). */
   readonly servesUnadmitted?: boolean;
@@ -98,6 +101,8 @@ export class RelevoInstance {
   #state: Identity["state"] = "starting";
   readonly #servesUnadmitted: boolean;
   #admittedBy: string | null = null;
+  /** It drains, and only because of a hint. */
+  #isHinted = false;
   #requests = 0;
   #deadline: Instant | null = null;
   #closeTimer: Timer | null = null;
@@ -195,6 +200,8 @@ export class RelevoInstance {
         return this.#state;
       case "drain":
         return this.#drain(step, deadline);
+      case "resume":
+        return this.#resume(step);
       case "close":
         return this.#close(step, deadline);
       default:
@@ -215,12 +222,24 @@ export class RelevoInstance {
 
   async #drain(step: string, deadline: Instant | null): Promise<Identity["state"]> {
     if (this.#state === "closed") return this.#state;
+    const isHint = step.startsWith(HINT_PREFIX) && deadline === null;
+    if (!isHint) this.#isHinted = false;
+    else if (this.#state === "admitted") this.#isHinted = true;
     this.#state = "draining";
     if (deadline !== null && (this.#deadline === null || deadline < this.#deadline)) {
       this.#deadline = deadline;
       this.#planClose();
     }
     await this.#options.onDrain?.({ step, deadline: this.#deadline });
+    return this.#state;
+  }
+
+  /** Of a drain that anybody else asked for nothing is taken back. */
+  async #resume(step: string): Promise<Identity["state"]> {
+    if (this.#state !== "draining" || !this.#isHinted) return this.#state;
+    this.#isHinted = false;
+    this.#state = "admitted";
+    await this.#options.onResume?.({ step, deadline: null });
     return this.#state;
   }
 

@@ -11,7 +11,10 @@ export const SESSION_HEADER = "relevo-session";
 export const NOT_TAKEN_HEADER = "relevo-not-taken";
 export const WRITER_EPOCH_HEADER = "relevo-writer-epoch";
 
-export const CALLS = ["prepare", "admit", "drain", "close"] as const;
+/** The key of a drain begins so when it is only a hint, of the agent on the node: it can be taken back by `resume`. */
+export const HINT_PREFIX = "hint-";
+
+export const CALLS = ["prepare", "admit", "drain", "resume", "close"] as const;
 export type CallName = (typeof CALLS)[number];
 
 export function isCallName(text: string): text is CallName {
