@@ -45,6 +45,11 @@ export interface Violation {
   readonly differs: readonly string[];
 }
 
+export interface Bounds {
+  readonly inTurn: number;
+  readonly drawn: number;
+}
+
 export interface Explored {
   readonly orders: number;
   /** No order of the pair is left. */
@@ -85,25 +90,26 @@ export class Interleaver {
     await this.#watch.end();
   }
 
-  /** Every order, up to `most`; beyond that as `draw` has it. */
-  async explore(first: string, second: string, most: number, draw: () => number): Promise<Explored> {
+  /** Every order, up to `inTurn`; when there are more, `drawn` others as `draw` has it: those that follow each other are alike in how they begin. */
+  async explore(first: string, second: string, { inTurn, drawn }: Bounds, draw: () => number): Promise<Explored> {
     const allowed = [await this.#sequential(first, second, ["a", "b"]), await this.#sequential(first, second, ["b", "a"])];
     const violations: Violation[] = [];
-    let order: Order | undefined = [];
-    let orders = 0;
-    for (; order !== undefined && orders < most; orders++) {
-      // The first few are all alike in how they begin: half of what is allowed is drawn.
-      const isDrawn = orders >= most / 2;
-      const { taken, found } = await this.#concurrent(first, second, isDrawn ? () => (draw() < 0.5 ? "a" : "b") : order);
+    const attempt = async (order: Order | (() => Side)): Promise<readonly Side[]> => {
+      const { taken, found } = await this.#concurrent(first, second, order);
       if (!allowed.includes(found))
         violations.push({
           pair: `${first} and ${second}`,
           order: taken.join(""),
           differs: allowed.map((each) => differenceOf(found, each)),
         });
-      if (!isDrawn) order = following(taken);
-    }
-    return { orders, isWhole: order === undefined, violations };
+      return taken;
+    };
+    let order: Order | undefined = [];
+    let orders = 0;
+    for (; order !== undefined && orders < inTurn; orders++) order = following(await attempt(order));
+    const isWhole = order === undefined;
+    for (let count = 0; !isWhole && count < drawn; count++, orders++) await attempt(() => (draw() < 0.5 ? "a" : "b"));
+    return { orders, isWhole, violations };
   }
 
   async #sequential(first: string, second: string, sides: readonly [Side, Side]): Promise<string> {
