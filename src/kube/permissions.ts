@@ -26,11 +26,22 @@ import {
 } from "./resources.ts";
 
 /** A capability is switched on or off as a whole; without its rows the rest goes on. */
-export const CAPABILITIES = ["base", "instances", "disruption", "karpenter", "events", "apply", "election", "access_review"] as const;
+export const CAPABILITIES = [
+  "base",
+  "instances",
+  "disruption",
+  "karpenter",
+  "events",
+  "apply",
+  "election",
+  "access_review",
+  "calls",
+  "agent",
+] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
-/** Who acts. The gateway, and an instance by itself, call no Kubernetes API at all. */
-export const IDENTITIES = ["controller", "instances"] as const;
+/** Who acts. The gateway, and an instance by itself, call no Kubernetes API at all: a gateway has a right for the controller to ask about. */
+export const IDENTITIES = ["controller", "instances", "gateway", "agent"] as const;
 export type Identity = (typeof IDENTITIES)[number];
 
 /**
@@ -38,7 +49,7 @@ export type Identity = (typeof IDENTITIES)[number];
  */
 export type GrantPlace = "cluster" | "own_namespace" | "pool_namespace";
 
-export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "impersonate";
+export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "impersonate" | "route" | "notify";
 
 export interface Permission {
   readonly group: string;
@@ -73,6 +84,8 @@ function may(
   return { group, resource: plural, namespaced: place !== "cluster", place, as, ...grant };
 }
 
+/** No such kind is served: the controller asks the API server whether its callers may do this to it. */
+const CONTROLLERS = { group: "relevo.dev", plural: "controllers" } as const;
 const WATCH = ["list", "watch"] as const;
 const READ = ["get", ...WATCH] as const;
 const OF_BLUEPRINT = [DEPLOYMENTS, STATEFUL_SETS, SERVICES, CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS];
@@ -111,7 +124,10 @@ export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = 
     may(NODE_CLAIMS, { verbs: READ, why: "drift, expiry and interruption, and who owns a node" }),
     may(NODE_POOLS, { verbs: WATCH, why: "what capacity could be had, and what is said about disruption" }),
   ],
-  events: [may(EVENTS, { verbs: ["create"], why: "each transition is an Event on its Pool" })],
+  events: [
+    may(EVENTS, { verbs: ["create"], why: "each transition is an Event on its Pool" }),
+    may(EVENTS, { verbs: ["list"], why: "why a pod that waits finds no place" }),
+  ],
   apply: [may(POOLS, { verbs: ["get", "create", "update"], why: "`relevo apply` through the HTTP API" })],
   election: [
     may(LEASES, {
@@ -127,6 +143,11 @@ export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = 
       { verbs: ["create"], why: "what a caller of the HTTP API may do" },
     ),
   ],
+  calls: [
+    may(CONTROLLERS, { as: "gateway", verbs: ["route"], why: "be a gateway to the controller, and nothing else" }),
+    may(CONTROLLERS, { as: "agent", verbs: ["notify"], why: "tell the controller of its own node, and nothing else" }),
+  ],
+  agent: [may(PODS, { as: "agent", verbs: ["list"], why: "which instances are on its node, to tell them while the controller is away" })],
 };
 
 /** One question to the API server: a SelfSubjectAccessReview's `resourceAttributes`, and what it is for. */

@@ -64,7 +64,7 @@ describe("the definition of Pools", () => {
 
 describe("roles", () => {
   const rules = manifests.flatMap((manifest) =>
-    ["Role", "ClusterRole"].includes(manifest.kind) && !manifest.metadata.name.startsWith("relevo-pools-")
+    ["Role", "ClusterRole"].includes(manifest.kind) && !/^relevo-(pools-|viewer|operator|admin)/.test(manifest.metadata.name)
       ? (manifest["rules"] as readonly {
           readonly apiGroups: string[];
           readonly resources: string[];
@@ -151,12 +151,12 @@ describe("workloads", () => {
     };
     for (const [, { containers }] of pods) {
       for (const { args } of containers) {
-        const { code, err } = await runCli(args, { processes: { controller: note("controller"), gateway: note("gateway") } });
-        // The program may not have it yet.
-        if (args[0] !== "agent" || !err.includes("unknown command")) expect([args[0], code, err]).toEqual([args[0], 0, ""]);
+        const processes = { controller: note("controller"), gateway: note("gateway"), agent: note("agent") };
+        const { code, err } = await runCli(args, { processes });
+        expect([args[0], code, err]).toEqual([args[0], 0, ""]);
       }
     }
-    expect(seen).toEqual(["controller", "gateway"]);
+    expect(seen).toEqual(["controller", "gateway", "agent"]);
   });
 
   test("no secret is in an argument", () => {

@@ -25,9 +25,11 @@ function granted({ group, resource, subresource, verbs }: Permission): readonly 
   return verbs.map((verb) => `${verb} ${group}/${resource}${subresource === undefined ? "" : `/${subresource}`}`);
 }
 
-/** What a fleet whose blueprint is one Deployment, and which nobody applies through the HTTP API, has no use for. */
+/** What a fleet whose blueprint is one Deployment, whose pods find their places at once, and which nobody applies through the HTTP API, has no use for. */
 function isOfOthers(row: string): boolean {
-  return /^impersonate |^(get|create|delete) (apps\/statefulsets|\/(configmaps|services|persistentvolumeclaims))$/.test(row);
+  return /^impersonate |^list \/events$|^(get|create|delete) (apps\/statefulsets|\/(configmaps|services|persistentvolumeclaims))$/.test(
+    row,
+  );
 }
 
 test("each call of a fleet's life is granted, and each row is needed", async () => {

@@ -33,6 +33,8 @@ const ofRelevo = (...components: readonly Component[]): readonly Json[] =>
   components.map((component) => ({ podSelector: { matchLabels: selector(component) } }));
 /** In any namespace: what Relevo made, by its label. */
 const INSTANCES = { namespaceSelector: {}, podSelector: { matchExpressions: [{ key: LABELS.instance, operator: "Exists" }] } };
+/** Where EKS gives pods their cloud identity; that of the node is not within reach. */
+const CREDENTIALS = { to: [{ ipBlock: { cidr: "169.254.170.23/32" } }, { ipBlock: { cidr: "fd00:ec2::23/128" } }], ports: tcp(80) };
 const DNS = { ports: [...tcp(53), { protocol: "UDP", port: 53 }] };
 
 /** The agent is in its node's network, which these do not bound. Where the API server, the clouds' queues and PostgreSQL are, nobody can say here: by port. */
@@ -48,7 +50,7 @@ export function networkPolicies(settings: Settings): readonly Json[] {
     policy(
       "controller",
       [{ ports: tcp(PORTS.api) }],
-      [DNS, { to: [INSTANCES] }, { to: ofRelevo("controller"), ports: tcp(PORTS.api) }, { ports: tcp(443, 6443, 5432) }],
+      [DNS, { to: [INSTANCES] }, { to: ofRelevo("controller"), ports: tcp(PORTS.api) }, { ports: tcp(443, 6443, 5432) }, CREDENTIALS],
     ),
     policy(
       "gateway",

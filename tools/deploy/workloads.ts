@@ -1,5 +1,6 @@
 /** The processes of Relevo as workloads: controller, gateway, agent, and the Services before them. */
 import { INSTANCES_ACCOUNT } from "../../src/kube/permissions.ts";
+import { DEFAULT_AUDIENCE } from "../../src/server/kubernetes-access.ts";
 import {
   accountOf,
   type Component,
@@ -29,6 +30,18 @@ const fromSecret = (name: string, secret: string, key: string, optional = false)
 const fromPod = (name: string, fieldPath: string): Json => ({ name, valueFrom: { fieldRef: { fieldPath } } });
 const probe = (path: string, port: string, rest: Json = {}): Json => ({ httpGet: { path, port }, ...rest });
 
+/**
+ * By which the controller knows the gateway's pod or the agent's node: good for the controller alone, and not for the API server. A day, so that who has one can go
+ * on while the API server is away; the kubelet renews it long before.
+ */
+const TOKEN_VOLUME = {
+  name: "token",
+  projected: { sources: [{ serviceAccountToken: { audience: DEFAULT_AUDIENCE, expirationSeconds: 86_400, path: "token" } }] },
+};
+const TOKEN_MOUNT = { name: "token", mountPath: "/var/run/secrets/relevo.dev", readOnly: true };
+const TOKEN_PATH = "/var/run/secrets/relevo.dev/token";
+const TOKEN_FILE = { name: "RELEVO_TOKEN_FILE", value: TOKEN_PATH };
+
 export function serviceAccounts(settings: Settings): readonly Json[] {
   return (["controller", "gateway", "agent"] as const).map((component) => ({
     apiVersion: "v1",
@@ -49,6 +62,7 @@ export function controller(settings: Settings): readonly Json[] {
       "controller",
       "--host=0.0.0.0",
       `--port=${PORTS.api}`,
+      "--auth=kubernetes",
       `--advertise=http://${CONTROLLER_SERVICE}.${settings.namespace}.svc:${PORTS.api}`,
       `--instances-account=${INSTANCES_ACCOUNT}`,
       "--priority-classes",
@@ -57,7 +71,7 @@ export function controller(settings: Settings): readonly Json[] {
     env: [
       fromSecret("RELEVO_STORE", storeSecret, "url"),
       { name: "RELEVO_STORE_PASSWORD_FILE", value: "/etc/relevo/store/password" },
-      fromSecret("RELEVO_TOKEN", tokenSecret, "token"),
+      fromSecret("RELEVO_TOKEN", tokenSecret, "token", true),
       fromSecret("RELEVO_WEBHOOK_SECRET", tokenSecret, "webhook", true),
       fromPod("POD_NAME", "metadata.name"),
       fromPod("POD_NAMESPACE", "metadata.namespace"),
@@ -99,7 +113,7 @@ export function gateway(settings: Settings): readonly Json[] {
       `--grace=${GATEWAY_GRACE_S}s`,
       ...more("gateway", settings),
     ],
-    env: [fromSecret("RELEVO_TOKEN", settings.tokenSecret, "token")],
+    env: [fromPod("POD_NAME", "metadata.name"), TOKEN_FILE],
     ports: [
       { name: "traffic", containerPort: PORTS.traffic },
       { name: "admin", containerPort: PORTS.admin },
@@ -110,12 +124,15 @@ export function gateway(settings: Settings): readonly Json[] {
     readinessProbe: probe("/readyz", "admin", { periodSeconds: 2, failureThreshold: 2, timeoutSeconds: 2 }),
     lifecycle: { preStop: { sleep: { seconds: LEAVE_S } } },
     resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
-    volumeMounts: [{ name: "key", mountPath: "/etc/relevo/gateway", readOnly: true }],
+    volumeMounts: [{ name: "key", mountPath: "/etc/relevo/gateway", readOnly: true }, TOKEN_MOUNT],
   };
   const pod = podSpec("gateway", settings, container, {
     automountServiceAccountToken: false,
     terminationGracePeriodSeconds: GATEWAY_GRACE_S + LEAVE_S + 5,
-    volumes: [{ name: "key", secret: { secretName: settings.gatewaySecret, defaultMode: 0o440, items: [{ key: "key", path: "key" }] } }],
+    volumes: [
+      { name: "key", secret: { secretName: settings.gatewaySecret, defaultMode: 0o440, items: [{ key: "key", path: "key" }] } },
+      TOKEN_VOLUME,
+    ],
   });
   return [
     deployment("gateway", settings, settings.gatewayReplicas, pod, { maxSurge: 1, maxUnavailable: 0 }),
@@ -133,15 +150,13 @@ export function agent(settings: Settings): readonly Json[] {
     name: "agent",
     args: [
       "agent",
-      "--node=$(NODE_NAME)",
       `--controller=http://${CONTROLLER_SERVICE}.${settings.namespace}.svc:${PORTS.api}`,
+      `--token-file=${TOKEN_PATH}`,
+      "--instances-file=/tmp/instances.json",
       ...more("agent", settings),
     ],
-    env: [
-      fromPod("NODE_NAME", "spec.nodeName"),
-      fromPod("POD_NAMESPACE", "metadata.namespace"),
-      fromSecret("RELEVO_TOKEN", settings.tokenSecret, "token"),
-    ],
+    env: [fromPod("NODE_NAME", "spec.nodeName")],
+    volumeMounts: [TOKEN_MOUNT],
     resources: { requests: { cpu: "10m", memory: "80Mi" }, limits: { memory: "128Mi" } },
   };
   const {
@@ -155,6 +170,7 @@ export function agent(settings: Settings): readonly Json[] {
     tolerations: [{ operator: "Exists" }],
     terminationGracePeriodSeconds: 10,
     priorityClassName: "system-node-critical",
+    volumes: [TOKEN_VOLUME],
   });
   return [
     {
