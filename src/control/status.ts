@@ -34,6 +34,7 @@ export interface PoolStatus {
 /** Reasons that an operator should hear of: they do not go away by themselves soon. */
 const HELD: readonly ReasonCode[] = [
   "candidates_held",
+  "no_capacity",
   "evacuation_unsavable",
   "step_held",
   "step_forbidden",

@@ -21,7 +21,7 @@ test("an object with nothing but its metadata parses, and what is absent is empt
     value: {
       metadata,
       spec: { nodeName: null, containers: [] },
-      status: { phase: "Pending", podIP: null, conditions: [], containerStatuses: [] },
+      status: { reason: "", message: "", phase: "Pending", podIP: null, conditions: [], containerStatuses: [] },
     },
   });
   expect(parseStatefulSet(of({}))).toEqual({

@@ -99,6 +99,12 @@ const containerStatus = z.object({
     })
     .nullish()
     .transform((value) => value ?? {}),
+  /** How the process before it ended. */
+  lastState: z
+    .object({ terminated: z.object({ reason: text.nullish() }).nullish() })
+    .nullish()
+    .catch(null)
+    .transform((value) => value ?? {}),
 });
 export type ContainerStatus = z.output<typeof containerStatus>;
 
@@ -116,6 +122,14 @@ const podSchema = z.object({
         .enum(POD_PHASES)
         .nullish()
         .transform((value) => value ?? "Pending"),
+      reason: text
+        .nullish()
+        .catch(null)
+        .transform((value) => value ?? ""),
+      message: text
+        .nullish()
+        .catch(null)
+        .transform((value) => value ?? ""),
       podIP: text.nullish().transform((value) => (value === "" ? null : (value ?? null))),
       conditions: listOf(condition),
       containerStatuses: listOf(containerStatus),

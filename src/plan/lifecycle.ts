@@ -10,6 +10,7 @@ import { formatInstant, type Instant } from "../kernel/clock.ts";
 import { formatDuration } from "../kernel/units.ts";
 import { isLeaving, isRouted } from "../model/phase.ts";
 import { ANYWHERE, isAnywhere, type Placement } from "../model/placement.ts";
+import type { PlacementTrouble } from "../model/pod-loss.ts";
 import { reason, type Reason } from "../model/reasons.ts";
 import type { Draft } from "./draft.ts";
 import type { GatewayState, InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
@@ -31,6 +32,13 @@ const PLACED_WITHIN_MS = 60_000;
 /** The same, once what it waits for is not advised any more: on demand there was no capacity either. */
 const OUT_OF_REACH_MS = 5_000;
 const NO_PLACE = "no_place";
+
+const NO_CAPACITY: Readonly<Record<PlacementTrouble["kind"], string>> = {
+  quota: "a quota is used up",
+  capacity: "the cloud has none to give",
+  limit: "a limit that somebody set is reached",
+  resource: "no node has enough left",
+};
 
 export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
   const { phase } = instance.record;
@@ -138,7 +146,9 @@ function awaitPlace(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant
     if (now >= until) return fail(instance, NO_PLACE, draft);
     return draft.hold(idOf(instance), reason("waiting_for_schedule_elsewhere", { placement: describePlacement(kept.placement) }), until);
   }
-  draft.hold(idOf(instance), reason("waiting_for_schedule"));
+  const trouble = instance.pods.map(({ uid }) => pool.noPlace?.get(uid)).find((each) => each !== undefined);
+  if (trouble === undefined) return draft.hold(idOf(instance), reason("waiting_for_schedule"));
+  draft.hold(idOf(instance), reason("no_capacity", { what: NO_CAPACITY[trouble.kind], dimension: trouble.dimension }));
 }
 
 function describePlacement(placement: Placement | null): string {

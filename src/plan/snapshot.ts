@@ -7,6 +7,7 @@ import type { Evidence } from "../model/evidence.ts";
 import type { InstanceRecord, Incarnation, OwnedObject, Purpose } from "../model/instance.ts";
 import type { Loss } from "../model/phase.ts";
 import type { Placement, Spot } from "../model/placement.ts";
+import type { PlacementTrouble } from "../model/pod-loss.ts";
 import type { PoolSpec } from "../model/pool.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { Workload } from "../model/writer.ts";
@@ -56,6 +57,8 @@ export interface PoolSnapshot {
   readonly awaitsWitnesses: boolean;
   /** When the store was last recovered from a rewind. */
   readonly recoveredAt: Instant | null;
+  /** By UID of a pod that waits for a place: why it finds none, where that is known. */
+  readonly noPlace?: ReadonlyMap<string, PlacementTrouble>;
   /** Objects under this pool's label whose instance is in no row, by instance. */
   readonly strangers: readonly Stranger[];
 }

@@ -30,7 +30,7 @@ const WITNESSES = {
     dash([...new Set(witnesses.map(({ source }) => source))].join(", ")),
 };
 
-function textOf(context: CliContext, { kind, subject, pool, reasons, instance, evidence, steps }: ExplanationView): string {
+function textOf(context: CliContext, { kind, subject, pool, reasons, podLosses, instance, evidence, steps }: ExplanationView): string {
   const { bold, dim } = palette(context);
   const now = context.clock.now();
   const lines = [bold(kind === "pool" ? `pool ${pool}` : `instance ${subject} of pool ${pool}`)];
@@ -49,6 +49,12 @@ function textOf(context: CliContext, { kind, subject, pool, reasons, instance, e
   }
   if (reasons.length === 0)
     lines.push(instance?.phase === "deleted" ? "  it is gone; the evidence and the steps below say why" : "  no reason is recorded yet");
+  const lost = Object.entries(podLosses ?? {}).filter(([, pods]) => pods > 0);
+  if (lost.length > 0)
+    lines.push(
+      "",
+      `pods lost since the controller began: ${lost.map(([cause, pods]) => `${pods} ${cause.replaceAll("_", " ")}`).join(", ")}`,
+    );
   const sections: (readonly [string, string])[] = [];
   if (evidence.length > 0)
     sections.push([

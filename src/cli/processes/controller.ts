@@ -11,6 +11,7 @@ import { Journal } from "../../control/journal.ts";
 import { type LeaseDoor, Leases } from "../../control/leases.ts";
 import { Witnesses } from "../../control/rewound.ts";
 import { poolParser } from "../../control/pool-informer.ts";
+import { podLossViews } from "../../control/pod-loss-views.ts";
 import { type Members, onlyMember } from "../../control/members.ts";
 import { PoolWriter } from "../../control/pool-writer.ts";
 import { tellPools } from "../../control/tell-pools.ts";
@@ -32,6 +33,8 @@ import { NoticeDesk } from "../../observe/notice-desk.ts";
 import { HeartbeatRegistry } from "../../observe/source-heartbeats.ts";
 import { machineStateOf } from "../../observe/machine-state.ts";
 import type { MachineState } from "../../notices/autoscaling/keeper.ts";
+import { PlacementTroubles } from "../../observe/placement-troubles.ts";
+import { PodLosses } from "../../observe/pod-losses.ts";
 import { createWorld } from "../../observe/world.ts";
 import type { ControlPlane } from "../../server/control-plane.ts";
 import type { Logger } from "../../server/log.ts";
@@ -61,6 +64,8 @@ export interface ControllerComposition {
   /** The ServiceAccount that makes the objects of Pools which name none; the controller itself without it. */
   readonly instancesAccount?: string;
   readonly cluster?: ClusterSetup;
+  /** Asks the cluster's Events why a pod finds no place. */
+  readonly readsEvents?: boolean;
   /** What is frozen beside the store. */
   readonly freezes?: FreezeSource;
   /** The replicas of the controller; one alone when absent. */
@@ -162,6 +167,12 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     feedPass(metrics, pass, clock.now());
     options.onPass?.(pass);
   };
+  const podLosses = new PodLosses({
+    world,
+    poolOf: (instance) => controller?.poolOf(instance),
+    ...podLossViews({ world, notices, clock, lastPass: (instance) => controller?.lastPass(controller.poolOf(instance) ?? "") }),
+    onLoss: (pool, cause) => metrics.countPodLoss(pool, cause),
+  });
   controller = new Controller({
     store,
     executor,
@@ -182,7 +193,13 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     log: say,
     ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
     onPass,
-    onLost: (pool) => metrics.forgetPool(pool),
+    ...(options.readsEvents
+      ? { placementTroubles: new PlacementTroubles({ api: kube, world, clock, onChange: (pool) => controller?.wake(pool), log: say }) }
+      : {}),
+    onLost: (pool) => {
+      metrics.forgetPool(pool);
+      podLosses.forget(pool);
+    },
   });
   tellPools(journal, writer, pools);
 
@@ -204,6 +221,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       heartbeats,
       capacity,
       evacuation,
+      podLosses,
       journal,
       members,
       freezes: options.freezes,

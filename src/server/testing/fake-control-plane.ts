@@ -140,6 +140,7 @@ export class FakeControlPlane implements ControlPlane {
       reasons: [{ subject, reason: reason("nothing_condemned"), since: NOON - 1_000 }],
       instance: instance ?? null,
       evidence: this.state.evidence.filter((row) => row.instance === subject),
+      podLosses: null,
       steps: [],
     };
   }
@@ -249,6 +250,7 @@ export function aPool(overrides: Partial<PoolState> = {}): PoolState {
     freeze: null,
     reasons: [{ subject: "", reason: reason("nothing_to_do"), since: NOON }],
     losses: [],
+    podLosses: null,
     heldSteps: 0,
     traffic: null,
     ...overrides,
