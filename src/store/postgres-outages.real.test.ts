@@ -172,6 +172,22 @@ test("a lock that another holds for too long, and a pool whose connections are a
   });
 });
 
+test("one that stands still in the middle of a commit loses its hold on the pool; another claims it, and the first commits nothing (I4)", async () => {
+  const url = freshUrl("&lock_timeout_ms=300");
+  const claimedByOther = Promise.withResolvers<void>();
+  const still = troubled(/^insert into "instances"/, () => claimedByOther.promise);
+  await withStore(url, still, async (store, owner) => {
+    const commit = Promise.allSettled([store.commit(owner, [create("i-1")], NOON)]);
+    const other = await openStore(url);
+    const claim = async () => (await Promise.allSettled([other.claim(POOL, "controller-b", NOON)]))[0];
+    await expect.poll(claim, { timeout: 10_000 }).toMatchObject({ status: "fulfilled" });
+    claimedByOther.resolve();
+    expect((await commit)[0]).toMatchObject({ status: "rejected", reason: { code: "stale_epoch" } });
+    expect(await other.listInstances(POOL, 10)).toEqual([]);
+    await other.close();
+  });
+});
+
 test("a statement that takes too long is cancelled, and the connection goes on", async () => {
   const slow = troubled(/^insert into "instances"/, (client) => client.query("select pg_sleep(5)"));
   await withStore(freshUrl("&statement_timeout_ms=150"), slow, async (store, owner) => {

@@ -20,8 +20,10 @@ const IDLE_MS = 30_000;
 const LIFETIME_SECONDS = 1_800;
 /** Beyond the server's own limit: an answer that is later than this never comes. */
 const ANSWER_EXTRA_MS = 2_000;
-/** Between two statements of one transaction: a process that stands still lets go of its locks. */
-const IDLE_IN_TRANSACTION_MS = 10_000;
+/** Between two statements of one transaction: a process that stands still lets go of its pool, so that another can claim it. */
+const IDLE_IN_TRANSACTION_MS = 4_000;
+/** The server finds out within some ten seconds that a machine is gone. */
+const KEEP_ALIVES = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3";
 
 export interface PostgresOptions {
   /** See docs/store.md. */
@@ -108,7 +110,7 @@ function configOf(target: PostgresTarget, password: string | undefined): pg.Clie
     lock_timeout: target.lockTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     query_timeout: target.statementTimeoutMs + ANSWER_EXTRA_MS,
-    options: `-c search_path=${target.schema} -c jit=off`,
+    options: `-c search_path=${target.schema} -c jit=off ${KEEP_ALIVES}`,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     types: { getTypeParser: parserOf } as pg.CustomTypesConfig,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { hasPassword, parsePostgresUrl } from "./postgres-url.ts";
+import { parsePostgresUrl } from "./postgres-url.ts";
 
 test("a URL says where, as whom and with what limits; what it does not say is safe", () => {
   expect(parsePostgresUrl("postgresql://relevo:s%40crt@db.example:6432/fleet?pool_size=4&schema=a1&statement_timeout_ms=900")).toEqual({
@@ -65,9 +65,4 @@ test.each([
   })();
   expect(refusal).toMatchObject({ code: "store_url_invalid", found });
   expect(JSON.stringify(refusal) + String(refusal)).not.toContain("secret");
-});
-
-test("whether a URL holds a password is seen", () => {
-  expect(hasPassword("postgresql://me:x@db/y")).toBe(true);
-  expect(hasPassword("postgresql://me@db/y")).toBe(false);
 });

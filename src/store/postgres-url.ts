@@ -83,11 +83,6 @@ export function parsePostgresUrl(text: string): PostgresTarget {
   };
 }
 
-/** Whether the URL holds a password, which everybody on the machine sees when it is an argument. */
-export function hasPassword(text: string): boolean {
-  return parse(text).password !== "";
-}
-
 function parse(text: string): URL {
   try {
     return new URL(text);
