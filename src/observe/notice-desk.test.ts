@@ -164,6 +164,19 @@ test("another replica sees within a second what one took, and that it was ended;
   expect([said(one.desk), said(two.desk), await outcomes()]).toEqual([{}, {}, ["notice-1 passed"]]);
 });
 
+test("what another replica ended is over here too within a second, and pools are told", async () => {
+  const nodes = fakeNodes();
+  nodes.put("a", "aws:///eu-west-1a/i-0000001");
+  const { desk, woken } = deskOver(nodes, { rereadEveryMs: 1_000 });
+  await desk.start();
+  await take(desk, spot("e1"));
+  await clock.advance(1_100);
+  expect([said(desk), woken()]).toEqual([{ "uid-a": ["spot_interruption notice-1"] }, 1]);
+  await store.settleNotice("notice-1", "withdrawn");
+  await clock.advance(1_100);
+  expect([said(desk), woken(), desk.open()]).toEqual([{}, 2, []]);
+});
+
 test("a replica that is started again knows what was taken before", async () => {
   const nodes = fakeNodes();
   nodes.put("a", "aws:///eu-west-1a/i-0000001");
