@@ -3,10 +3,12 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { systemClock as clock, systemIds as ids, systemRandom as random } from "../../src/kernel/system.ts";
 import { isGone, type KubeApi, type WatchEvent } from "../../src/kube/api.ts";
 import { ControllerMembers } from "../../src/kube/election.ts";
+import { loadKubeApi } from "../../src/kube/config.ts";
 import { httpKubeApi } from "../../src/kube/http-api.ts";
+import { RATE_DEFAULTS } from "../../src/kube/limiter.ts";
 import { createInformer, type Informer } from "../../src/kube/informer.ts";
 import type { ReflectorConfig } from "../../src/kube/reflector-types.ts";
-import { CONFIG_MAPS } from "../../src/kube/resources.ts";
+import { CONFIG_MAPS, NODES } from "../../src/kube/resources.ts";
 import { type RealCluster, startKubernetes } from "./cluster.ts";
 import { compactEtcd } from "./etcd.ts";
 import { MuteProxy } from "./mute-proxy.ts";
@@ -213,4 +215,27 @@ test("replicas elect on a real server: a clean stop at once, a lost one within f
   const cutAt = clock.monotonic();
   await expect.poll(a.live, { timeout: 10_000, interval: 20 }).toBe("a");
   expect(clock.monotonic() - cutAt).toBeLessThan(5_000);
+});
+
+test("a server that knows no initial events refuses them, and lists are asked for at once", async () => {
+  const older = await startKubernetes({ parts: [], flags: { apiserver: ["--feature-gates", "WatchList=false"] } });
+  closing.push(() => older.stop());
+  const { maps, names } = follow("default", older.api);
+  await maps.whenSynced();
+  expect(maps.state().failing).toBeUndefined();
+  await put("default", "a", older.api);
+  await expect.poll(names, PATIENCE).toBe("a");
+});
+
+test("fifty cordons through the client's own pace are done within two seconds, however many lists wait", async () => {
+  const api = await loadKubeApi({ kubeconfig: cluster.kubeconfig, limits: RATE_DEFAULTS });
+  closing.push(() => api.close());
+  const nodes = Array.from({ length: 50 }, (_none, index) => `paced-${index}`);
+  for (const name of nodes) await cluster.api.create(NODES, { apiVersion: "v1", kind: "Node", metadata: { name } });
+  const lists = Array.from({ length: 300 }, () => api.list(NODES, { limit: 1 }));
+  const begun = clock.monotonic();
+  await Promise.all(nodes.map((name) => api.patch({ type: NODES, name }, { spec: { unschedulable: true } })));
+  expect(clock.monotonic() - begun).toBeLessThan(2_000);
+  await Promise.all(lists);
+  expect(clock.monotonic() - begun).toBeGreaterThan(4_000); // 350 calls, 100 at once, 50 a second
 });
