@@ -37,6 +37,7 @@ export const CAPABILITIES = [
   "access_review",
   "calls",
   "agent",
+  "freeze",
 ] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
@@ -67,6 +68,9 @@ export interface Permission {
 
 /** Who makes the objects of a Pool that names no other account, in the Pool's namespace. */
 export const INSTANCES_ACCOUNT = "relevo-instances";
+
+/** Of this name, in any namespace: a freeze that is said by kubectl alone. */
+const FREEZE_CONFIG_MAP = "relevo-freeze";
 
 interface Grant {
   readonly verbs: readonly Verb[];
@@ -147,6 +151,7 @@ export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = 
     may(CONTROLLERS, { as: "gateway", verbs: ["route"], why: "be a gateway to the controller, and nothing else" }),
     may(CONTROLLERS, { as: "agent", verbs: ["notify"], why: "tell the controller of its own node, and nothing else" }),
   ],
+  freeze: [may(CONFIG_MAPS, { verbs: WATCH, names: [FREEZE_CONFIG_MAP], why: "a freeze that needs neither the store nor Relevo's API" })],
   agent: [may(PODS, { as: "agent", verbs: ["list"], why: "which instances are on its node, to tell them while the controller is away" })],
 };
 

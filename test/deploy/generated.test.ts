@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
+import { FREEZE_CONFIG } from "../../src/control/freeze-config.ts";
 import { KINDS } from "../../src/embedded/kinds.ts";
 import { PERMISSIONS, questionsOf, CAPABILITIES } from "../../src/kube/permissions.ts";
 import { POOLS } from "../../src/kube/resources.ts";
@@ -88,6 +89,10 @@ describe("roles", () => {
       ),
     );
     expect(dangerous).toEqual([]);
+  });
+
+  test("of ConfigMaps the controller sees those alone that freeze", () => {
+    expect(PERMISSIONS.freeze.map(({ names }) => names)).toEqual([[FREEZE_CONFIG]]);
   });
 
   test("an account is impersonated only by name, and only in the namespaces of Pools", () => {
