@@ -146,3 +146,13 @@ test("to let go of what somebody else has taken already takes nothing from him",
   await other.claims.letGo(POOL);
   expect((await store.readPool(POOL))?.owner).toBe(MINE);
 });
+
+test("two processes of one name do not tear a pool to and fro", async () => {
+  const [one, two] = [replica(MINE), replica(MINE)];
+  await one.claims.take(POOL);
+  await two.claims.take(POOL);
+  one.claims.drop(POOL);
+  expect(await one.claims.take(POOL)).toBeUndefined();
+  await clock.advance(3_100);
+  expect(await one.claims.take(POOL)).toEqual({ pool: POOL, epoch: "0.3" });
+});

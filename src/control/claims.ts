@@ -5,7 +5,8 @@
  * 1. A pool is claimed only where it is assigned, and only while the others can see that this replica lives.
  * 2. While the owner of before lives too, it is given a while to let the pool go in good order.
  * 3. After a claim the gateway replicas are read from the store before the pool is looked at: see `GatewayRegistry`.
- * 4. A replica that nobody hears of keeps what it has until the store says otherwise, and takes nothing.
+ * 4. Under one name there is one process: when another one claims under ours, that is told, and the pool is not torn to and fro.
+ * 5. A replica that nobody hears of keeps what it has until the store says otherwise, and takes nothing.
  */
 import type { Clock } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
@@ -36,6 +37,8 @@ export class Claims {
   readonly #fresh = new Map<string, Authority>();
   /** Monotonic ms since which a pool is assigned here and another one that lives has it. */
   readonly #awaited = new Map<string, number>();
+  /** Claimed by this process, and not let go since. */
+  readonly #taken = new Set<string>();
   #assignees = new Map<string, string | undefined>();
 
   constructor(options: ClaimsOptions) {
@@ -83,6 +86,7 @@ export class Claims {
     this.#fresh.delete(pool);
     this.#awaited.delete(pool);
     this.#held.set(pool, authority);
+    if (members.isShared) this.#taken.add(pool);
     return authority;
   }
 
@@ -90,6 +94,7 @@ export class Claims {
   async letGo(pool: string): Promise<void> {
     const authority = this.#held.get(pool);
     this.drop(pool);
+    this.#taken.delete(pool);
     if (authority === undefined) return;
     try {
       await this.#options.store.letGo(authority);
@@ -120,9 +125,11 @@ export class Claims {
     if (!members.isHeld()) return true;
     if (this.#fresh.has(pool)) return false;
     const owner = (await store.readPool(pool))?.owner ?? null;
-    if (owner === null || owner === members.self || !members.live().some(({ id }) => id === owner)) return false;
+    const isNamesake = owner === members.self && this.#taken.has(pool);
+    if (owner === null || (owner === members.self && !isNamesake) || !members.live().some(({ id }) => id === owner)) return false;
     const now = clock.monotonic();
     const since = this.#awaited.get(pool) ?? now;
+    if (isNamesake && since === now) this.#options.log("error", "another process has this replica's name", { replica: members.self, pool });
     this.#awaited.set(pool, since);
     return now - since < LET_GO_WITHIN_MS;
   }

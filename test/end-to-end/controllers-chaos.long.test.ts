@@ -102,6 +102,7 @@ test(
     ]);
     expect(acts[0]).toMatchObject({ rejected: 0, cut: 0, problems: [] });
     expect(report.handOverMs.ended.max).toBeLessThan(5_000);
+    expect(report.handOverMs.killed.p50).toBeLessThan(5_000);
     expect(report.handOverMs.killed.max).toBeLessThan(7_000);
   },
   (MINUTES + 6) * 60_000,
