@@ -128,6 +128,51 @@ function authority(it: StoreTest): void {
     await store.commit(second, [create("i-1")], NOON);
   });
 
+  it("the epochs of all claimed pools are read at once; one that is forgotten, or was only frozen, has none", async (store) => {
+    expect([...(await store.poolEpochs())]).toEqual([]);
+    await claimed(store);
+    await claimed(store);
+    await claimed(store, "shop/other");
+    await store.release(await claimed(store, "shop/gone"));
+    await store.setFreeze("shop/frozen", { until: NOON, why: "test", by: "me" });
+
+    expect([...(await store.poolEpochs())]).toEqual([
+      ["shop/orders", "0.2"],
+      ["shop/other", "0.1"],
+    ]);
+    await store.recover({ above: 0, at: NOON, why: "test", by: "me" });
+    expect((await store.poolEpochs()).get(POOL)).toBe("1.3");
+  });
+
+  it("a pool that was let go in good order is nobody's, keeps all that it has, and nothing of before commits (I4)", async (store) => {
+    const owner = await claimed(store);
+    await store.commit(owner, [...instanceIn("serving", "i-1"), recordStep("s-1")], NOON);
+    const before = await store.readPool(POOL);
+    await store.letGo(owner);
+
+    expect(await store.readPool(POOL)).toEqual({ ...before, owner: null, authorityEpoch: "0.2" });
+    expect((await store.poolEpochs()).get(POOL)).toBe("0.2");
+    await refused(store.commit(owner, [], NOON), "stale_epoch");
+    await refused(store.letGo(owner), "stale_epoch");
+    expect((await claimed(store)).epoch).toBe("0.3");
+  });
+
+  it("a secret is the first that was offered under its name, and outlives a recovery", async (store) => {
+    expect(await store.sharedSecret("a", "first")).toBe("first");
+    await store.recover({ above: 0, at: NOON, why: "test", by: "me" });
+    expect(await Promise.all([store.sharedSecret("a", "second"), store.sharedSecret("b", "other")])).toEqual(["first", "other"]);
+  });
+
+  it("says what it is", async (store) => {
+    expect(await store.describeStore()).toEqual({
+      kind: expect.stringMatching(/^(sqlite|postgresql)$/),
+      version: expect.stringMatching(/^\d+\.\d+/),
+      where: expect.any(String),
+      schema: expect.any(Number),
+      synchronous: expect.stringMatching(/^(memory|disk|none)$/),
+    });
+  });
+
   it("a freeze works under any epoch, also before the first claim, and can be lifted", async (store) => {
     const freeze = { until: NOON + 60_000, why: "audit", by: "operator" };
     await store.setFreeze(POOL, freeze);
