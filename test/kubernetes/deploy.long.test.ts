@@ -113,6 +113,15 @@ describe("permissions", () => {
     expect(granted.flat()).toEqual([]);
   });
 
+  test("of ConfigMaps the controller may list those of the one name by which a freeze is said, in all namespaces, and no others", async () => {
+    const list = (fieldSelector?: string) => controller.list(CONFIG_MAPS, { fieldSelector }).then(() => "listed", messageOf);
+    expect([await list("metadata.name=relevo-freeze"), await list("metadata.name=kube-root-ca.crt"), await list()]).toEqual([
+      "listed",
+      `configmaps "kube-root-ca.crt" is forbidden: User "system:serviceaccount:relevo-system:relevo-controller" cannot list resource "configmaps" in API group "" at the cluster scope`,
+      `configmaps is forbidden: User "system:serviceaccount:relevo-system:relevo-controller" cannot list resource "configmaps" in API group "" at the cluster scope`,
+    ]);
+  });
+
   test("the controller makes nothing by itself, and as the account of a namespace with Pools only there", async () => {
     const make = (kube: KubeApi, namespace: string): Promise<unknown> =>
       kube
