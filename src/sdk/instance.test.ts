@@ -243,3 +243,24 @@ test("an instance that nobody manages serves at once", async () => {
   const { base } = await start();
   expect((await fetch(`${base}/work`)).status).toBe(200);
 });
+
+test("a drain that is only a hint is taken back by resume; any other is not, nor is a hint after which another drain came", async () => {
+  const hooks: string[] = [];
+  const { base } = await start({ onResume: ({ step }) => void hooks.push(step) });
+  const states: unknown[] = [];
+  const go = async (...calls: readonly (readonly [string, string])[]): Promise<void> => {
+    for (const [name, step] of calls) states.push(callAnswerSchema.parse((await call(base, name, step)).body).state);
+  };
+  await go(
+    ["resume", "s-0"],
+    ["admit", "s-1"],
+    ["drain", "hint-1"],
+    ["resume", "s-2"],
+    ["drain", "hint-2"],
+    ["drain", "s-3"],
+    ["resume", "s-4"],
+  );
+
+  expect(states).toEqual(["starting", "admitted", "draining", "admitted", "draining", "draining", "draining"]);
+  expect(hooks).toEqual(["s-2"]);
+});
