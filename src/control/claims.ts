@@ -9,7 +9,7 @@
  * 5. A replica that nobody hears of keeps what it has until the store says otherwise, and takes nothing.
  */
 import type { Clock } from "../kernel/clock.ts";
-import type { Epoch } from "../kernel/epoch.ts";
+import { type Epoch, epochParts } from "../kernel/epoch.ts";
 import { describeError, RelevoError } from "../kernel/errors.ts";
 import type { Authority, Store } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
@@ -37,8 +37,8 @@ export class Claims {
   readonly #fresh = new Map<string, Authority>();
   /** Monotonic ms since which a pool is assigned here and another one that lives has it. */
   readonly #awaited = new Map<string, number>();
-  /** Claimed by this process, and not let go since. */
-  readonly #taken = new Set<string>();
+  /** As claimed by this process last, unless it let the pool go since, or does not know what became of its claim. */
+  readonly #taken = new Map<string, Epoch>();
   #assignees = new Map<string, string | undefined>();
 
   constructor(options: ClaimsOptions) {
@@ -75,9 +75,9 @@ export class Claims {
   async take(pool: string): Promise<Authority | undefined> {
     const known = this.#held.get(pool);
     if (known !== undefined) return known;
-    const { store, members, gateways, clock } = this.#options;
+    const { members, gateways } = this.#options;
     if (members.isShared && (await this.#mustWait(pool))) return undefined;
-    const authority = this.#fresh.get(pool) ?? (await store.claim(pool, members.self, clock.now()));
+    const authority = this.#fresh.get(pool) ?? (await this.#claim(pool));
     if (members.isShared) {
       this.#fresh.set(pool, authority);
       await gateways.refresh();
@@ -86,7 +86,7 @@ export class Claims {
     this.#fresh.delete(pool);
     this.#awaited.delete(pool);
     this.#held.set(pool, authority);
-    if (members.isShared) this.#taken.add(pool);
+    if (members.isShared) this.#taken.set(pool, authority.epoch);
     return authority;
   }
 
@@ -120,12 +120,23 @@ export class Claims {
     return [...this.#held.values()].filter(({ pool, epoch }) => epochs.get(pool) !== epoch).map(({ pool }) => pool);
   }
 
+  #claim(pool: string): Promise<Authority> {
+    const { store, members, clock } = this.#options;
+    // Should its answer be lost, the claim may be there all the same.
+    this.#taken.delete(pool);
+    return store.claim(pool, members.self, clock.now());
+  }
+
   async #mustWait(pool: string): Promise<boolean> {
     const { store, members, clock } = this.#options;
     if (!members.isHeld()) return true;
     if (this.#fresh.has(pool)) return false;
-    const owner = (await store.readPool(pool))?.owner ?? null;
-    const isNamesake = owner === members.self && this.#taken.has(pool);
+    const rows = await store.readPool(pool);
+    const owner = rows?.owner ?? null;
+    const taken = this.#taken.get(pool);
+    // A recovery of the store raises the era and leaves the owner.
+    const isNamesake =
+      owner === members.self && taken !== undefined && epochParts(taken).era === epochParts(rows?.authorityEpoch ?? taken).era;
     if (owner === null || (owner === members.self && !isNamesake) || !members.live().some(({ id }) => id === owner)) return false;
     const now = clock.monotonic();
     const since = this.#awaited.get(pool) ?? now;
