@@ -86,9 +86,10 @@ export function ordersPool(options: {
   readonly name: string;
   readonly mode: "Act" | "Off";
   readonly nodePool: string;
+  readonly desired: number;
   readonly port: number;
 }): KubeObjectDraft {
-  const { name, mode, port } = options;
+  const { name, mode, desired, port } = options;
   const document = parse(readFileSync(`${ROOT}examples/orders/pool.yaml`, "utf8")) as OrdersDocument;
   const [deployment] = document.spec.blueprint.objects;
   const { containers } = deployment.spec.template.spec;
@@ -117,6 +118,7 @@ export function ordersPool(options: {
     metadata: { name, namespace: "default" },
     spec: {
       ...document.spec,
+      size: { desired, floor: Math.max(1, desired - 1), max: 2 * desired },
       service: { ...document.spec.service, port },
       deletion: "drain",
       disruption: { ...document.spec.disruption, mode },

@@ -16,6 +16,11 @@ export interface RealKubernetes {
   readonly kubeconfig: string;
   readonly dir: string;
   readonly url: string;
+  readonly pieces: {
+    pause(name: string): void;
+    resume(name: string): void;
+    restart(name: string): Promise<void>;
+  };
   stop(): Promise<void>;
 }
 
