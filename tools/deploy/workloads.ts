@@ -1,4 +1,5 @@
 /** The processes of Relevo as workloads: controller, gateway, agent, and the Services before them. */
+import { HOLDS_LITTLE } from "../../src/cli/processes/node-flags.ts";
 import { INSTANCES_ACCOUNT } from "../../src/kube/permissions.ts";
 import { DEFAULT_AUDIENCE } from "../../src/server/kubernetes-access.ts";
 import {
@@ -155,7 +156,7 @@ export function agent(settings: Settings): readonly Json[] {
       "--instances-file=/tmp/instances.json",
       ...more("agent", settings),
     ],
-    env: [fromPod("NODE_NAME", "spec.nodeName")],
+    env: [fromPod("NODE_NAME", "spec.nodeName"), { name: "NODE_OPTIONS", value: HOLDS_LITTLE.join(" ") }],
     volumeMounts: [TOKEN_MOUNT],
     resources: { requests: { cpu: "10m", memory: "80Mi" }, limits: { memory: "128Mi" } },
   };
