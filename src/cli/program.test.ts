@@ -4,6 +4,7 @@ import { storeUnavailable } from "../store/port.ts";
 import { aPool, anInstance, FakeControlPlane, NOON, someEvidence } from "../server/testing/fake-control-plane.ts";
 import type { NodeState } from "../server/control-plane.ts";
 import { writeRunFile } from "./run-file.ts";
+import type { ProcessCommands } from "./process-commands.ts";
 import { runCli } from "./testing/run-cli.ts";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -357,4 +358,21 @@ test("a directory that cannot be written is refused before anything starts", () 
 
 test("a path that is shown to be copied is one word for a shell", () => {
   expect(["/tmp/a-b/c.yaml", "/tmp/a path/it's"].map(shellWord)).toEqual(["/tmp/a-b/c.yaml", "'/tmp/a path/it'\\''s'"]);
+});
+
+test("the store's own commands are told which store, and in which file its password is", async () => {
+  const told: unknown[] = [];
+  const store: ProcessCommands["store"] = async (_context, what, { store: target, storePasswordFile, file, dryRun, output }) => {
+    told.push([what, target, storePasswordFile, file, dryRun, output]);
+    return 0;
+  };
+  const url = "postgresql://me@db/relevo";
+  await runCli(["store", "migrate", "--store", url, "--store-password-file", "p", "--dry-run"], { processes: { store } });
+  await runCli(["store", "export", "--file", "out.jsonl"], { processes: { store } });
+  await runCli(["store", "import", "--store", "x.db", "--dry-run", "-o", "json"], { processes: { store } });
+  expect(told).toEqual([
+    ["migrate", url, "p", undefined, true, "table"],
+    ["export", undefined, undefined, "out.jsonl", undefined, "table"],
+    ["import", "x.db", undefined, undefined, true, "json"],
+  ]);
 });

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { leaseKeyIn } from "./key-file.ts";
+import { givenLeaseKey, leaseKeyIn } from "./key-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "relevo-lease-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -34,4 +34,14 @@ test("half a key, and a folder that is not there, are no key", () => {
 
   for (const path of [short, join(folder, "no", "folder", "lease.key")])
     expect(() => leaseKeyIn(path)).toThrow(expect.objectContaining({ code: "lease_key_unusable" }));
+});
+
+test("a key that was given, and may be mounted read-only, is taken as it is; none is made in its place", () => {
+  const path = join(folder, "given.key");
+  expect(() => givenLeaseKey(path)).toThrow(expect.objectContaining({ code: "lease_key_unusable" }));
+  writeFileSync(path, `${"k".repeat(32)}\n`, { mode: 0o444 });
+  expect(givenLeaseKey(path)).toBe("k".repeat(32));
+  expect(statSync(path).mode & 0o777).toBe(0o444);
+  writeFileSync(join(folder, "short.key"), "k".repeat(31));
+  expect(() => givenLeaseKey(join(folder, "short.key"))).toThrow(expect.objectContaining({ code: "lease_key_unusable" }));
 });
