@@ -101,8 +101,9 @@ export class KubernetesAccess implements Authenticator {
   async identify(token: string, need: TokenNeed): Promise<Caller | undefined> {
     if (token.length > TOKEN_CHARS_MAX) return undefined;
     const key = createHash("sha256").update(token).digest("base64");
-    const machineMs = Math.min(MACHINE_STALE_MAX_MS, untilEndOf(token, this.#clock.now()));
-    const staleMs = need === "gateway" || need === "sender" ? Math.max(PERSON_STALE_MS, machineMs) : PERSON_STALE_MS;
+    const isMachines = need === "gateway" || need === "sender";
+    // As of now: what is kept is believed for so long after it was asked.
+    const staleMs = isMachines && untilEndOf(token, this.#clock.now()) > 0 ? MACHINE_STALE_MAX_MS : PERSON_STALE_MS;
     const user = await this.#ask(`who ${key}`, staleMs, () => this.#reviewToken(token));
     if (user === null) return undefined;
     const may = (verb: AccessVerb) => this.#ask(`${verb} ${key}`, staleMs, async () => (await this.#reviewAccess(user, verb)) || null);

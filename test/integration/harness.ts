@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance } from "fastify";
 import { type ComposedController, composeController } from "../../src/cli/processes/controller.ts";
+import { FreezeConfigs } from "../../src/control/freeze-config.ts";
 import { countingIds, seededRandom } from "./chance.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "../../src/embedded/cluster.ts";
 import type { ContainerStart } from "../../src/embedded/nodes/pod-runtime.ts";
@@ -44,6 +45,8 @@ export interface HarnessOptions {
   readonly gateways?: number;
   /** Stands between the controller and its store. */
   readonly store?: (store: Store) => Store;
+  /** The controller's own namespace, whose ConfigMap may freeze all Pools; absent: no ConfigMap is looked for. */
+  readonly freezesIn?: string;
 }
 
 interface Running {
@@ -154,7 +157,12 @@ export class Harness {
     const compose: Compose = async () => {
       // The file outlives the process.
       const kept = intercept(store, ({ name }, go) => (name === "close" ? Promise.resolve() : go()));
-      const composed = composeController({ kube, store: kept, driver: instances, clock, random, ids, log: logger, metrics, leaseDoor });
+      const freezes =
+        options.freezesIn === undefined
+          ? {}
+          : { freezes: new FreezeConfigs({ api: kube, clock, random, log: () => undefined, ownNamespace: options.freezesIn }) };
+      const ports = { kube, store: kept, driver: instances, clock, random, ids, log: logger, metrics, leaseDoor };
+      const composed = composeController({ ...ports, ...freezes });
       const http = await createServer({
         options: { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" },
         controlPlane: composed.controlPlane,
