@@ -1,4 +1,5 @@
 /** Notices as received, each once per source. */
+import { createHash } from "node:crypto";
 import { sql, type Kysely, type Selectable } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
 import { MAX_OPEN_NOTICES, storeConflict, type NoticeRecord } from "./port.ts";
@@ -7,6 +8,7 @@ import type { NoticeTable, Schema } from "./schema.ts";
 
 /** 64 KiB of UTF-8; what is longer is cut and says so. */
 export const MAX_NOTICE_BYTES = 64 * 1024;
+const MAX_KEY_BYTES = 512;
 const CUT_MARK = "…[cut]";
 
 /** Outcomes after which no evidence can come from a notice any more; every other, `unknown_machine` above all, may still find its machine. */
@@ -38,7 +40,7 @@ export class NoticeRepository {
     const inserted = await this.#queries.insert.run(this.#db, {
       id: notice.id,
       source: notice.source,
-      dedupe_key: notice.dedupeKey,
+      dedupe_key: indexable(notice.dedupeKey),
       received_at: notice.receivedAt,
       body: cutBody(notice.body),
       outcome: notice.outcome,
@@ -48,7 +50,7 @@ export class NoticeRepository {
     });
     if (inserted === 1) return true;
     const [known] = await this.#queries.find.rows(this.#db, { id: notice.id });
-    if (known !== undefined && (known.source !== notice.source || known.dedupe_key !== notice.dedupeKey))
+    if (known !== undefined && (known.source !== notice.source || known.dedupe_key !== indexable(notice.dedupeKey)))
       throw storeConflict(`notice ${notice.id} is there already`, `${known.source} ${known.dedupe_key}`, "an id that was never used");
     return false;
   }
@@ -99,6 +101,11 @@ function queriesOf(db: Kysely<Schema>) {
         .onConflict((conflict) => conflict.doNothing()),
     ),
   };
+}
+
+/** An index of PostgreSQL takes up to 2,700 bytes: a key that a stranger made longer is known by its hash. */
+function indexable(key: string): string {
+  return Buffer.byteLength(key) <= MAX_KEY_BYTES ? key : `sha256:${createHash("sha256").update(key).digest("hex")}`;
 }
 
 /** Never in the middle of a character. */

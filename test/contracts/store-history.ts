@@ -37,6 +37,15 @@ function notices(it: StoreTest): void {
     expect(await store.listNotices(1)).toHaveLength(1);
   });
 
+  it("a key of any length tells the same notice from another one", async (store) => {
+    const long = (end: string) => "k".repeat(10_000) + end;
+    expect(await store.saveNotice(notice("n-1", { dedupeKey: long("a") }))).toBe(true);
+    expect(await store.saveNotice(notice("n-2", { dedupeKey: long("a") }))).toBe(false);
+    expect(await store.saveNotice(notice("n-1", { dedupeKey: long("a") }))).toBe(false);
+    expect(await store.saveNotice(notice("n-3", { dedupeKey: long("b") }))).toBe(true);
+    expect((await store.listNotices(10)).map(({ id }) => id)).toEqual(["n-3", "n-1"]);
+  });
+
   it("a body of more than 64 KiB is cut at a character and marked", async (store) => {
     await store.saveNotice(notice("n-1", { body: `x${"é".repeat(40_000)}` }));
     await store.saveNotice(notice("n-2", { body: "y".repeat(65_536) }));
