@@ -65,11 +65,16 @@ export class PostgresCluster {
   async launch(): Promise<void> {
     const settings = Object.entries({ ...SETTINGS, unix_socket_directories: this.folder, ...this.#settings });
     const options = settings.flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-    const server = spawn(join(this.#programs, "postgres"), ["-D", join(this.folder, "data"), "-p", String(this.port), ...options], {
-      ...serverUser(),
-      cwd: this.folder,
-      stdio: ["ignore", "ignore", "pipe"],
-    });
+    // The kernel ends it when this process dies, however it dies.
+    const server = spawn(
+      "/usr/bin/setpriv",
+      ["--pdeathsig", "QUIT", join(this.#programs, "postgres"), "-D", join(this.folder, "data"), "-p", String(this.port), ...options],
+      {
+        ...serverUser(),
+        cwd: this.folder,
+        stdio: ["ignore", "ignore", "pipe"],
+      },
+    );
     this.#server = server;
     await untilReady(server);
   }
