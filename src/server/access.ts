@@ -2,6 +2,7 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { RelevoError } from "../kernel/errors.ts";
 import { isLoopback } from "../kernel/loopback.ts";
+import { ROLES } from "./roles.ts";
 
 /** Anything but loopback is reachable by others, so it demands a token. Throws `bind_needs_token`. */
 export function assertMayBind(host: string, hasTokens: boolean): void {
@@ -15,9 +16,22 @@ export function assertMayBind(host: string, hasTokens: boolean): void {
 
 /** Hashed first: the comparison takes the same time whatever the lengths are. */
 export function isSameSecret(given: string, wanted: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(given), digest(wanted));
+  return timingSafeEqual(digestOf(given), digestOf(wanted));
 }
+
+/** SHA-256, which does for a secret of 256 random bits. */
+export function digestOf(secret: string): Buffer {
+  return createHash("sha256").update(secret).digest();
+}
+
+/** As a token file keeps it. */
+export function tokenHashOf(token: string): string {
+  return `sha256:${digestOf(token).toString("hex")}`;
+}
+
+/** What a token of a file is good for. `gateway`: its name is that of its replica; `agent`: that of its node. */
+export const TOKEN_ROLES = [...ROLES, "gateway", "agent"] as const;
+export type TokenRole = (typeof TOKEN_ROLES)[number];
 
 export function bearerOf(header: string | undefined): string | undefined {
   return header === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(header)?.[1];

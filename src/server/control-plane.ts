@@ -6,6 +6,7 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import type { KubeObjectDraft } from "../kube/api.ts";
 import type { Evidence } from "../model/evidence.ts";
+import type { Finding } from "../model/finding.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import type { ControllerLine, GatewayReport, RouteCounts } from "../model/membership.ts";
 import type { Phase } from "../model/phase.ts";
@@ -97,6 +98,9 @@ export interface ControlPlane {
   recoverStore(command: RecoverStoreCommand): Promise<StoreState>;
 
   readiness(): Promise<Readiness>;
+
+  /** What is wrong with the cluster and the store under this controller; changes nothing. */
+  examine(): Promise<readonly Finding[]>;
 }
 
 export interface StoreState extends StoreEra {

@@ -83,7 +83,16 @@ test.each(Object.entries(ROUTE_NEEDS))(
   },
 );
 
-test("a route without a row is not served at all", async () => {
+test("a role may do what those below it may", () => {
+  expect(ROLES.map((role) => ROLES.map((wanted) => mayActAs(role, wanted)))).toEqual([
+    [true, false, false],
+    [true, true, false],
+    [true, true, true],
+  ]);
+  expect(Object.values(ROUTE_NEEDS).filter(isRole).length).toBeGreaterThan(20);
+});
+
+test("a route that is not there tells nobody so without a token", async () => {
   const { app } = await aServer();
   expect((await app.inject({ url: "/v1/no-such", headers: { authorization: "Bearer viewer" } })).json().error.code).toBe("route_not_found");
   expect((await app.inject({ url: "/v1/no-such" })).statusCode).toBe(401);

@@ -35,6 +35,7 @@ export const ROUTE_NEEDS: Readonly<Record<string, Need>> = {
   "GET /v1/controllers": "viewer",
   "GET /v1/gateways": "viewer",
   "GET /v1/store": "viewer",
+  "GET /v1/examination": "viewer",
   "GET /v1/watch": "viewer",
   "GET /v1/whoami": "viewer",
   "GET /v1/forced-seals": "viewer",

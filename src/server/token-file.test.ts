@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
-import { parseTokenFile, TokenFile, tokenHashOf } from "./token-file.ts";
+import { tokenHashOf } from "./access.ts";
+import { parseTokenFile, TokenFile } from "./token-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "relevo-tokens-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -2,18 +2,14 @@
  * Tokens from a file, for where there is no Kubernetes to ask: YAML, a list of `{ name, role, tokenHash }`. The file holds hashes, so whoever reads it can call
  * nobody. It is read again when it changes: taking a line out ends its token within a second.
  */
-import { createHash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { parse } from "yaml";
 import { z } from "zod";
 import type { Clock } from "../kernel/clock.ts";
 import { describeError, RelevoError } from "../kernel/errors.ts";
+import { digestOf, TOKEN_ROLES, type TokenRole } from "./access.ts";
 import type { Authenticator, Caller } from "./callers.ts";
-import { ROLES } from "./roles.ts";
-
-/** `gateway`: the name is that of its replica; `agent`: that of its node. */
-export const TOKEN_ROLES = [...ROLES, "gateway", "agent"] as const;
-export type TokenRole = (typeof TOKEN_ROLES)[number];
 
 const LOOK_EVERY_MS = 1_000;
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -38,11 +34,6 @@ interface Entry {
   readonly caller: Caller;
 }
 
-/** Of a token as it is sent. A random one of 256 bits needs no slow hash. */
-export function tokenHashOf(token: string): string {
-  return `sha256:${digest(token).toString("hex")}`;
-}
-
 /** Throws `token_file_invalid`, which never shows what is in the file. */
 export function parseTokenFile(text: string, path: string): readonly Entry[] {
   let value: unknown;
@@ -57,7 +48,7 @@ export function parseTokenFile(text: string, path: string): readonly Entry[] {
     throw invalid(path, `${issue?.path.join(".") || "the file"}: ${issue?.message ?? "no valid form"}`);
   }
   const entries = result.data.map(({ name, role, tokenHash, token }) => ({
-    hash: tokenHash === undefined ? digest(token ?? "") : Buffer.from(tokenHash.slice("sha256:".length), "hex"),
+    hash: tokenHash === undefined ? digestOf(token ?? "") : Buffer.from(tokenHash.slice("sha256:".length), "hex"),
     caller: callerOf(name, role),
   }));
   if (new Set(entries.map(({ hash }) => hash.toString("hex"))).size < entries.length) throw invalid(path, "the same token is there twice");
@@ -88,7 +79,7 @@ export class TokenFile implements Authenticator {
 
   async identify(token: string): Promise<Caller | undefined> {
     this.#lookAgain();
-    const given = digest(token);
+    const given = digestOf(token);
     let found: Caller | undefined;
     // All of them, whichever fits: the time tells nothing.
     for (const { hash, caller } of this.#entries) if (timingSafeEqual(hash, given)) found = caller;
@@ -127,10 +118,6 @@ function stampOf(path: string): string {
     if (cause instanceof RelevoError) throw cause;
     throw invalid(path, "it cannot be read", cause);
   }
-}
-
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
 
 function invalid(path: string, why: string, cause?: unknown): RelevoError {

@@ -1,5 +1,6 @@
 /** The JSON of the HTTP API: one schema each for the answers, the OpenAPI document and the CLI. Times are RFC 3339 in UTC. */
 import { z } from "zod";
+import { FINDING_STATES } from "../model/finding.ts";
 import { LOSSES, PHASES, SEALS, TRUSTS } from "../model/phase.ts";
 import { POD_LOSS_CAUSES } from "../model/pod-loss.ts";
 import { SUPPLY_KINDS } from "../plan/evacuation/types.ts";
@@ -339,6 +340,8 @@ export const readinessView = z.object({
   checks: z.array(z.object({ name: z.string(), ok: z.boolean(), message: z.string() })),
 });
 export type ReadinessView = z.infer<typeof readinessView>;
+
+export const findingView = z.object({ check: z.string(), state: z.enum(FINDING_STATES), message: z.string(), todo: z.string().nullable() });
 
 export const errorView = z.object({
   error: z.object({

@@ -3,6 +3,7 @@ import type { Instant } from "../../kernel/clock.ts";
 import { EPOCH_ZERO, epoch } from "../../kernel/epoch.ts";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { Evidence } from "../../model/evidence.ts";
+import type { Finding } from "../../model/finding.ts";
 import type { InstanceRecord } from "../../model/instance.ts";
 import type { ControllerLine, GatewayReport } from "../../model/membership.ts";
 import { type PoolDocument, poolSchema } from "../../model/pool.ts";
@@ -47,6 +48,7 @@ export interface FakeState {
   store: StoreState;
   capacity: CapacityState;
   readiness: Readiness;
+  examined: readonly Finding[];
   /** Thrown by every change when set. */
   failure: RelevoError | undefined;
 }
@@ -74,6 +76,7 @@ export class FakeControlPlane implements ControlPlane {
       forcedSeals: [],
       store: { era: 0, recovered: null, pools: [] },
       capacity: aCapacity(),
+      examined: [],
       readiness: { ready: true, checks: [{ name: "store", ok: true, message: "writable" }] },
       failure: undefined,
       ...state,
@@ -101,6 +104,7 @@ export class FakeControlPlane implements ControlPlane {
   ];
   listGateways = async () => this.state.gateways;
   readiness = async () => this.state.readiness;
+  examine = async () => this.state.examined;
   checkStore = async () => this.state.store;
   recoverStore: ControlPlane["recoverStore"] = async (command) => {
     this.#record("recoverStore", command);
