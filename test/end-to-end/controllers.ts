@@ -131,7 +131,7 @@ export class Controllers {
     const urls = [...controllers.replicas.values()].flatMap(({ url }) => ["--controller", url]);
     for (let index = 0; index < (options.gateways ?? 1); index++)
       controllers.gateways.push(
-        await controllers.#spawn(`gateway-${index + 1}`, ["gateway", ...urls, "--key-file", join(dir, "gateway.key"), "--port", "0"]),
+        await spawnRelevo(dir, `gateway-${index + 1}`, ["gateway", ...urls, "--key-file", join(dir, "gateway.key"), "--port", "0"]),
       );
     for (const name of pools) await controllers.#createPool(name);
     return controllers;
@@ -142,7 +142,7 @@ export class Controllers {
     const port = this.replicas.get(name)?.facts["controller"];
     const args = ["controller", "--kubeconfig", join(this.dir, "kubeconfig"), "--store", this.#storeUrl(name), "--log-level", "info"];
     const places = ["--replicas-namespace", NAMESPACE, "--replica", name, "--port", port === undefined ? "0" : new URL(port).port];
-    const started = await this.#spawn(name, [...args, ...places, "--spot-lead", `${this.#spotLeadMs}ms`]);
+    const started = await spawnRelevo(this.dir, name, [...args, ...places, "--spot-lead", `${this.#spotLeadMs}ms`]);
     this.replicas.set(name, started);
     return started;
   }
@@ -211,20 +211,27 @@ export class Controllers {
     draft.spec["traffic"] = { route: name, retry: "idempotent", queue: { limit: 500, wait: "5s" } };
     await this.kube.create(POOLS, draft, { namespace: "default" });
   }
+}
 
-  async #spawn(name: string, args: readonly string[]): Promise<Relevo> {
-    const log = createWriteStream(join(this.dir, `${name}.log`), { flags: "a" });
-    const child = spawn(process.execPath, [join(ROOT, "src/main.ts"), ...args], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
-    child.stdout?.pipe(log, { end: false });
-    child.stderr?.pipe(log, { end: false });
-    const facts = await new Promise<Readonly<Record<string, string>>>((resolve, reject) => {
-      child.on("message", (message) => {
-        if (isReadyMessage(message)) resolve(message.facts);
-      });
-      child.once("exit", (code) => reject(new Error(`${name} ended with ${code}: see ${this.dir}/${name}.log`)));
+/** Settles once it can be used; what it says goes to `NAME.log` in the folder. */
+export async function spawnRelevo(
+  dir: string,
+  name: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Relevo> {
+  const log = createWriteStream(join(dir, `${name}.log`), { flags: "a" });
+  const options = { stdio: ["ignore", "pipe", "pipe", "ipc"] as ["ignore", "pipe", "pipe", "ipc"], env: { ...process.env, ...env } };
+  const child = spawn(process.execPath, [join(ROOT, "src/main.ts"), ...args], options);
+  child.stdout?.pipe(log, { end: false });
+  child.stderr?.pipe(log, { end: false });
+  const facts = await new Promise<Readonly<Record<string, string>>>((resolve, reject) => {
+    child.on("message", (message) => {
+      if (isReadyMessage(message)) resolve(message.facts);
     });
-    return new Relevo(name, child, facts);
-  }
+    child.once("exit", (code) => reject(new Error(`${name} ended with ${code}: see ${dir}/${name}.log`)));
+  });
+  return new Relevo(name, child, facts);
 }
 
 function kubeconfigOf(server: string): string {
