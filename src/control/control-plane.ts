@@ -7,6 +7,7 @@ import type { Ids } from "../kernel/ids.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { Informer } from "../kube/informer.ts";
 import { NODES } from "../kube/resources.ts";
+import type { Finding } from "../model/finding.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import type { GatewayReport, RouteCounts } from "../model/membership.ts";
 import { isLeaving, type Phase } from "../model/phase.ts";
@@ -71,7 +72,7 @@ export interface ControlPlaneParts {
   readonly podLosses?: Pick<PodLosses, "of"> | undefined;
   /** What is frozen beside the store. */
   readonly freezes?: FreezeSource | undefined;
-  readonly clock: Clock;
+  readonly clock: Clock & { notBefore?(stamp: Instant): void };
   readonly ids: Ids;
 }
 
@@ -131,6 +132,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     checkStore: () => checkStore(parts),
     recoverStore: (command) => recoverStore(parts, command),
     readiness: () => readiness(parts, controller),
+    examine: async () => (await parts.examine?.()) ?? [],
   };
 }
 

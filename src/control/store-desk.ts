@@ -1,8 +1,10 @@
 /** What an operator asks about the store itself: whether it was rewound, and to go on with it as it is. */
-import type { Clock } from "../kernel/clock.ts";
+import type { Clock, Instant } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { Informer } from "../kube/informer.ts";
 import type { RecoverStoreCommand, StoreState } from "../server/control-plane.ts";
+import { LABELS } from "../model/marks.ts";
+import type { World } from "../observe/world.ts";
 import type { Store } from "../store/port.ts";
 import type { Controller } from "./controller.ts";
 import type { GatewayRegistry } from "./gateways.ts";
@@ -17,7 +19,8 @@ export interface StoreDeskParts {
   readonly witnesses: Witnesses;
   readonly pools: Informer<PoolEntry>;
   readonly journal: Journal;
-  readonly clock: Clock;
+  readonly world: Pick<World, "deployments" | "statefulSets">;
+  readonly clock: Clock & { notBefore?(stamp: Instant): void };
 }
 
 export async function checkStore(parts: StoreDeskParts): Promise<StoreState> {
@@ -50,12 +53,24 @@ export async function recoverStore(parts: StoreDeskParts, { why, by, force }: Re
       allowed: "a store that is behind a gateway replica, an instance or this controller",
       todo: "when you know that a backup was restored and no witness is left, say --force: every writer lease ends",
     });
+  clock.notBefore?.(newestMade(parts.world));
   const at = clock.now();
   const era = await store.recover({ above: witnesses.highestEra(gateways.views()), at, why, by });
   controller.recovered(era);
   for (const { pool } of before.pools)
     journal.tell({ at, kind: "pool", pool, subject: pool, code: "store_recovered", from: null, reason: null });
   return checkStore(parts);
+}
+
+/**
+ * When the newest object of an instance was made, by the API server's clock. What is there now was made before the recovery, whatever our own clock says: one
+ * that is behind would call it younger, and it would stay for ever.
+ */
+function newestMade({ deployments, statefulSets }: Pick<World, "deployments" | "statefulSets">): Instant {
+  return [...deployments.list(), ...statefulSets.list()].reduce(
+    (newest, { metadata }) => (metadata.labels[LABELS.instance] === undefined ? newest : Math.max(newest, metadata.creationTimestamp)),
+    0,
+  );
 }
 
 /** What changes a pool from outside of its passes is refused too. */

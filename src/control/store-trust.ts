@@ -12,7 +12,7 @@ export interface StoreTrustParts {
   readonly gateways: GatewayRegistry;
   readonly witnesses: Witnesses;
   readonly world: StrangersInput["world"];
-  readonly clock: Clock;
+  readonly clock: Clock & { notBefore?(stamp: Instant): void };
 }
 
 export class StoreTrust {
@@ -60,7 +60,9 @@ export class StoreTrust {
 
   /** Another controller may have recovered the store. */
   async noteEra({ authorityEpoch }: PoolRows): Promise<void> {
-    if (this.#era === null || epochParts(authorityEpoch).era > this.#era.era) this.#era = await this.#parts.store.readEra();
+    if (this.#era !== null && epochParts(authorityEpoch).era <= this.#era.era) return;
+    this.#era = await this.#parts.store.readEra();
+    if (this.#era.recovered !== null) this.#parts.clock.notBefore?.(this.#era.recovered.at);
   }
 
   recovered(era: StoreEra): void {

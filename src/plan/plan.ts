@@ -65,7 +65,7 @@ function planAll(pool: PoolSnapshot, now: Instant, draft: Draft): void {
   planSize(pool, desired, budget, now, draft);
   planStandby(pool, budget, now, draft);
   planWriter(pool, now, draft);
-  planStrangers(pool, draft);
+  planStrangers(pool, now, draft);
   if (pool.brake)
     draft.hold(
       "",

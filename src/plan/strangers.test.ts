@@ -37,7 +37,7 @@ test("a controller that is new decides nothing before the witnesses have spoken,
 
 describe("objects whose instance the store does not know", () => {
   const pool = (given: Partial<PoolSnapshot> = {}) =>
-    poolOf({}, [serving()], { strangers: [STRANGER], recoveredAt: NOON - 1_000, generation: epoch(1, 2), ...given });
+    poolOf({}, [serving()], { strangers: [STRANGER], recoveredAt: NOON - 15_000, generation: epoch(1, 2), ...given });
   const gateway = (applied: PoolSnapshot["gateways"][number]["applied"], given: Partial<PoolSnapshot["gateways"][number]> = {}) => ({
     replica: "gw-1",
     applied,
@@ -48,6 +48,15 @@ describe("objects whose instance the store does not know", () => {
 
   test("are deleted once every replica has applied the new generation", () => {
     expect(done(pool({ gateways: [gateway(epoch(1, 2)), gateway(epoch(1, 3))] }))).toContain("delete_stranger");
+  });
+
+  test("are left alone for as long as a replica that the store forgot may take to come back", () => {
+    const seen = pool({ gateways: [gateway(epoch(1, 2))], recoveredAt: NOON - 14_000 });
+    expect([done(seen), told(seen), planPool(seen, NOON).nextLookAt]).toEqual([
+      [],
+      expect.arrayContaining(["orders-x stranger_waits"]),
+      NOON + 1_000,
+    ]);
   });
 
   test.each([
