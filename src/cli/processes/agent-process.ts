@@ -1,6 +1,6 @@
 /** `relevo agent`: one on each node. Nothing that is large may be imported here: `npm run test:real` measures its memory. */
 import { readFileSync } from "node:fs";
-import { NodeAgent } from "../../agent/agent.ts";
+import { type AgentLog, NodeAgent } from "../../agent/agent.ts";
 import { AzureCloud } from "../../agent/clouds/azure.ts";
 import type { Cloud, CloudName } from "../../agent/clouds/cloud.ts";
 import { Ec2Cloud } from "../../agent/clouds/ec2.ts";
@@ -11,8 +11,8 @@ import { Hints } from "../../agent/hints.ts";
 import { httpCaller, type HttpCaller } from "../../agent/http.ts";
 import { LocalInstances, type PodSource } from "../../agent/instances.ts";
 import { stayAlive, systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
-import { createLogger, type Logger } from "../../server/log.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
+import { createSmallLog } from "./small-log.ts";
 
 export interface AgentProcessOptions {
   readonly node: string;
@@ -43,32 +43,32 @@ export async function runAgent(options: AgentProcessOptions): Promise<void> {
 }
 
 async function run(options: AgentProcessOptions, signal: AbortSignal): Promise<void> {
-  const log = createLogger({ level: options.logLevel, name: "agent", clock: systemClock });
+  const log = createSmallLog({ level: options.logLevel, name: "agent", clock: systemClock });
   const { node } = options;
   const http = httpCaller(systemClock);
-  const onTrouble = (sentence: string, error: unknown): void => log.warn({ error }, sentence);
+  const onTrouble = (sentence: string, error: unknown): void => log("warn", sentence, { error });
   const instances = new LocalInstances({ http, node, pods: options.pods, file: options.instancesFile, onTrouble });
   const clouds = cloudsOf(options, http, instances, log);
   tellReady({ agent: node });
   if (clouds.length === 0) {
-    log.info({ node }, "this machine has no metadata to watch");
+    log("info", "this machine has no metadata to watch", { node });
     return ended(signal);
   }
-  const found = await detectCloud({ clouds, clock: systemClock, random: systemRandom, log: told(log) }, signal);
+  const found = await detectCloud({ clouds, clock: systemClock, random: systemRandom, log }, signal);
   if (found === undefined) return;
   const { cloud, identity } = found;
-  log.info({ node, cloud: cloud.name, ...identity, controllers: options.controllerUrls }, "the metadata of this machine is watched");
+  log("info", "the metadata of this machine is watched", { node, cloud: cloud.name, ...identity, controllers: options.controllerUrls });
   const agent = new NodeAgent({
     node,
     cloud,
     identity,
     controllers: new Controllers({ http, urls: options.controllerUrls, token: options.token, ca: options.controllerCa }),
     instances,
-    hints: new Hints({ http, ids: systemIds, onTold: (what) => log.info(what, "an instance was told"), onTrouble }),
+    hints: new Hints({ http, ids: systemIds, onTold: (what) => log("info", "an instance was told", what), onTrouble }),
     clock: systemClock,
     random: systemRandom,
     bootId: machineBootId(),
-    log: told(log),
+    log,
   });
   agent.start();
   await ended(signal);
@@ -79,12 +79,12 @@ function cloudsOf(
   { cloud, metadataUrl: baseUrl, azureApproval }: AgentProcessOptions,
   http: HttpCaller,
   instances: LocalInstances,
-  log: Logger,
+  log: AgentLog,
 ): readonly Cloud[] {
   const approval = {
     agreed: azureApproval.agreed,
     isEmpty: () => instances.isKnownEmpty,
-    onApproved: (events: readonly string[]) => log.info({ events }, "scheduled events were approved: nothing of ours runs here"),
+    onApproved: (events: readonly string[]) => log("info", "scheduled events were approved: nothing of ours runs here", { events }),
   };
   const all: readonly Cloud[] = [
     new Ec2Cloud({ http, clock: systemClock, baseUrl }),
@@ -93,11 +93,6 @@ function cloudsOf(
   ];
   return cloud === "auto" ? all : all.filter(({ name }) => name === cloud);
 }
-
-const told =
-  (log: Logger) =>
-  (level: "debug" | "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>): void =>
-    log[level](fields, message);
 
 function ended(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
