@@ -88,6 +88,7 @@ export function ordersPool(options: {
   readonly nodePool: string;
   readonly desired: number;
   readonly port: number;
+  readonly provisioners?: readonly string[] | undefined;
 }): KubeObjectDraft {
   const { name, mode, desired, port } = options;
   const document = parse(readFileSync(`${ROOT}examples/orders/pool.yaml`, "utf8")) as OrdersDocument;
@@ -121,7 +122,7 @@ export function ordersPool(options: {
       size: { desired, floor: Math.max(1, desired - 1), max: 2 * desired },
       service: { ...document.spec.service, port },
       deletion: "drain",
-      disruption: { ...document.spec.disruption, mode },
+      disruption: { ...document.spec.disruption, mode, provisioners: options.provisioners ?? ["karpenter"] },
       traffic: { ...document.spec.traffic, route: name },
       blueprint: { objects },
     },

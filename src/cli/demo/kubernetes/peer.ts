@@ -33,6 +33,8 @@ interface ClusterModule {
 
 export interface PeerOptions {
   /** Appended to the API server's command line. */
+  /** Without: all, Karpenter too. */
+  readonly parts?: readonly string[] | undefined;
   readonly apiserverFlags: readonly string[];
   /** Told what the build says, line by line. */
   readonly progress: (line: string) => void;
@@ -40,6 +42,7 @@ export interface PeerOptions {
   readonly signal: AbortSignal;
 }
 
+const ALL_PARTS: readonly string[] = ["controllers", "scheduler", "kwok", "karpenter"];
 /** The compiler says nothing while it works. */
 const STILL_BUILDING_MS = 30_000;
 
@@ -52,7 +55,7 @@ export async function startPeer(options: PeerOptions): Promise<RealKubernetes> {
     });
   await build(options);
   const { startKubernetes } = (await import(new URL("cluster.ts", TOOLS).href)) as ClusterModule;
-  return startKubernetes({ parts: ["controllers", "scheduler", "kwok", "karpenter"], flags: { apiserver: options.apiserverFlags } });
+  return startKubernetes({ parts: options.parts ?? ALL_PARTS, flags: { apiserver: options.apiserverFlags } });
 }
 
 /** Does nothing where everything is up to date. */

@@ -46,6 +46,8 @@ export interface SiteOptions {
   readonly ids: Ids;
   readonly signal: AbortSignal;
   readonly logLevel: string;
+  /** Of the control plane; all when absent. Without Karpenter there are no NodePools. */
+  readonly parts?: readonly string[];
   /** Names of the NodePools. */
   readonly nodePools: readonly string[];
   readonly tell: (sentence: string) => void;
@@ -80,6 +82,8 @@ export interface PoolVariant {
   readonly mode: "Act" | "Off";
   readonly nodePool: string;
   readonly desired: number;
+  /** Karpenter alone when absent. */
+  readonly provisioners?: readonly string[];
 }
 
 type Undo = (() => Promise<unknown> | unknown)[];
@@ -104,6 +108,7 @@ async function startAll(options: SiteOptions, dir: string, undo: Undo): Promise<
   const auditLog = join(dir, "audit.log");
   writeFileSync(join(dir, "audit-policy.json"), AUDIT_POLICY);
   const cluster = await startPeer({
+    parts: options.parts,
     apiserverFlags: ["--audit-policy-file", join(dir, "audit-policy.json"), "--audit-log-path", auditLog],
     progress: tell,
     clock,
@@ -120,7 +125,7 @@ async function startAll(options: SiteOptions, dir: string, undo: Undo): Promise<
   tell("kubectl apply -k deploy/: CRDs, RBAC, policies");
   await kubectl("apply", "-k", overlay);
   await kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/pools.relevo.dev");
-  await kube.create(KWOK_NODE_CLASSES, NODE_CLASS);
+  if (options.nodePools.length > 0) await kube.create(KWOK_NODE_CLASSES, NODE_CLASS);
   for (const name of options.nodePools) await kube.create(NODE_POOLS, nodePool(name));
 
   const ledger = await startLedgerProcess(join(dir, "ledger.log"));
