@@ -12,9 +12,12 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
+/** So that a busy machine is no outage. */
+const PATIENT = "&pool_size=4&connect_timeout_ms=30000&lock_timeout_ms=30000&statement_timeout_ms=30000";
+
 let schemas = 0;
 const open = async () => {
-  const url = cluster.url(`store_${schemas++}`, "&pool_size=4");
+  const url = cluster.url(`store_${schemas++}`, PATIENT);
   await (await openStore({ path: url, migrations: [...MIGRATIONS, EXPANDS] })).close();
   return openStore(url);
 };

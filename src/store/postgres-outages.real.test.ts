@@ -107,7 +107,9 @@ test("when the answer to COMMIT is lost the caller is told that nobody knows, an
 });
 
 test("a deadlock is undone by the server and done anew by us", async () => {
-  const url = freshUrl();
+  // A session looks for a circle once, so long after it began to wait: by then the circle must be closed.
+  await asSuperuser("alter role relevo set deadlock_timeout = '3s'");
+  const url = freshUrl("&lock_timeout_ms=20000&statement_timeout_ms=20000");
   await withStore(url, undefined, async (store, owner) => {
     await store.commit(owner, instanceIn("serving", "i-1"), NOON);
     const { schema } = { schema: /schema=(\w+)/.exec(url)?.[1] ?? "" };
@@ -116,7 +118,7 @@ test("a deadlock is undone by the server and done anew by us", async () => {
       port: cluster.port,
       user: "relevo",
       database: "postgres",
-      options: `-c search_path=${schema} -c deadlock_timeout=10s`,
+      options: `-c search_path=${schema} -c deadlock_timeout=30s`,
     });
     await other.connect();
     await other.query("begin; select 1 from instances where id = 'i-1' for update");
@@ -131,6 +133,7 @@ test("a deadlock is undone by the server and done anew by us", async () => {
     await commit;
     expect((await store.readPool(POOL))?.instances[0]?.phase).toBe("draining");
   });
+  await asSuperuser("alter role relevo reset deadlock_timeout");
 });
 
 test("a lock that another holds for too long, and a pool whose connections are all in use, are unavailable and no hang", async () => {

@@ -10,8 +10,11 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.stop());
 
+/** So that a busy machine is no outage. */
+const PATIENT = "&pool_size=4&connect_timeout_ms=30000&lock_timeout_ms=30000&statement_timeout_ms=30000";
+
 let schemas = 0;
-const open = () => openStore(cluster.url(`store_${schemas++}`, "&pool_size=4"));
+const open = () => openStore(cluster.url(`store_${schemas++}`, PATIENT));
 
 storeContract("PostgreSQL", open);
 storeModelContract("PostgreSQL", open, 8);
