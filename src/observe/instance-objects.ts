@@ -159,7 +159,9 @@ function processOf(pod: KubePod): SeenProcess | undefined {
   const first = pod.spec.containers[0]?.name;
   const status = pod.status.containerStatuses.find(({ name }) => name === first) ?? pod.status.containerStatuses[0];
   if (!status || status.containerID === null) return undefined;
-  return { pod, containerId: status.containerID, isRunning: Boolean(status.state.running) };
+  // A kubelet that evicts a pod fails it as a whole, and may leave what it said of the containers as it was.
+  const hasEnded = pod.status.phase === "Failed" || pod.status.phase === "Succeeded";
+  return { pod, containerId: status.containerID, isRunning: Boolean(status.state.running) && !hasEnded };
 }
 
 /**
