@@ -99,7 +99,10 @@ test("all that the mock says at once is understood: maintenance and a lifecycle 
       "events/recommendations/rebalance present",
       "spot/instance-action present",
     ]);
-  expect(await evidenceOf(controller.notices)).toContain("spot_interruption");
+  // One fact for each class of loss; of those with a deadline the earliest counts.
+  const [voluntary, deadline, ...more] = [...(await evidenceOf(controller.notices))].toSorted();
+  expect([voluntary, more]).toEqual(["node_rebalance", []]);
+  expect(["instance_state_change", "scheduled_maintenance", "spot_interruption"]).toContain(deadline);
 });
 
 test("maintenance that is completed is not told as maintenance to come", async () => {
