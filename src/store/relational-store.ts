@@ -88,7 +88,7 @@ export class RelationalStore implements Store {
   }
 
   async renewLease(renewal: LeaseRenewal, ttlMs: number): Promise<Workload> {
-    const answer = await this.#turns.write(null, ({ workloads, instances }) =>
+    const answer = await this.#turns.write(renewal.pool, ({ workloads, instances }) =>
       workloads.renew(renewal, ttlMs, () => instances.find(renewal.pool, renewal.instance)),
     );
     if (answer instanceof RelevoError) throw answer;
