@@ -31,7 +31,7 @@ class Reviews {
       return answer({ allowed: found?.verbs.includes(attributes.verb ?? "") ?? false });
     }
     const found = this.known[spec.token ?? ""];
-    if (found === undefined) return answer({ authenticated: false, error: "unknown" });
+    if (found === undefined) return answer({ user: {}, error: "unknown" });
     const { username, extra, audiences = ["relevo.dev"] } = found;
     return answer({ authenticated: true, user: { username, uid: "u", groups: ["g"], extra }, audiences });
   };
@@ -133,6 +133,20 @@ test("while the API server is away only what it said counts, for a time; others 
   await expect(access.identify("stranger", "viewer")).rejects.toMatchObject({ code: "auth_unavailable" });
   await clock.advance(PERSON_STALE_MS - FRESH_MS);
   await expect(access.identify("v", "viewer")).rejects.toMatchObject({ code: "auth_unavailable" });
+});
+
+test("a role that comes by a higher verb costs no question each time, and holds while the API server is away", async () => {
+  const { clock, reviews, access } = aDesk();
+  reviews.known.o = { username: "olaf", verbs: ["operate"] };
+  await access.identify("o", "viewer");
+  await clock.advance(REFUSED_MS);
+  expect(await access.identify("o", "viewer")).toMatchObject({ role: "operator" });
+  expect(reviews.asked.length).toBe(3);
+  reviews.away = AWAY;
+  await clock.advance(FRESH_MS);
+  expect(await access.identify("o", "viewer")).toMatchObject({ role: "operator" });
+  expect(await access.identify("o", "sender")).toMatchObject({ role: "operator" });
+  await expect(access.identify("o", "admin")).rejects.toMatchObject({ code: "auth_unavailable" });
 });
 
 test("gateways and agents are known until their token ends: traffic needs them during just such an outage", async () => {

@@ -15,7 +15,7 @@ import { describeError, RelevoError } from "../kernel/errors.ts";
 import type { KubeApi, ResourceType } from "../kube/api.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import type { Authenticator, Caller, TokenNeed } from "./callers.ts";
-import { type Role, roleFor, rolesFrom } from "./roles.ts";
+import { ROLES, type Role, roleFor, rolesFrom } from "./roles.ts";
 
 export const ACCESS_GROUP = "relevo.dev";
 /** No such kind is served: the name is there for RBAC. */
@@ -60,7 +60,8 @@ const tokenReviewSchema = z.object({
     authenticated: z.boolean().default(false),
     user: z
       .object({
-        username: z.string(),
+        /** Of a token that is none the server sends a user without a name. */
+        username: z.string().default(""),
         uid: z.string().optional(),
         groups: z.array(z.string()).optional(),
         extra: extraSchema.optional(),
@@ -107,12 +108,28 @@ export class KubernetesAccess implements Authenticator {
     const user = await this.#ask(`who ${key}`, staleMs, () => this.#reviewToken(token));
     if (user === null) return undefined;
     const may = (verb: AccessVerb) => this.#ask(`${verb} ${key}`, staleMs, async () => (await this.#reviewAccess(user, verb)) || null);
-    if (need === "gateway" && (await may("route")))
-      return { kind: "gateway", name: user.username, replica: extraOf(user, "authentication.kubernetes.io/pod-name") };
-    if (need === "sender" && (await may("notify")))
-      return { kind: "agent", name: user.username, node: extraOf(user, "authentication.kubernetes.io/node-name") };
-    for (const role of rolesFrom(roleFor(need))) if (await may(ROLE_VERBS[role])) return { kind: "person", name: user.username, role };
-    return { kind: "person", name: user.username, role: null };
+    return callerOf(user, await this.#granted(key, verbsFor(need), may));
+  }
+
+  /** The first of these that is granted. A yes that is kept comes before any question; one that cannot be asked matters only when no other is a yes. */
+  async #granted(key: string, verbs: readonly AccessVerb[], may: (verb: AccessVerb) => Promise<unknown>): Promise<AccessVerb | undefined> {
+    const kept = verbs.find((verb) => this.#isFreshYes(`${verb} ${key}`));
+    if (kept !== undefined) return kept;
+    let fault: unknown;
+    for (const verb of verbs) {
+      try {
+        if (await may(verb)) return verb;
+      } catch (error) {
+        fault = error;
+      }
+    }
+    if (fault !== undefined) throw fault;
+    return undefined;
+  }
+
+  #isFreshYes(key: string): boolean {
+    const kept = this.#kept.get(key);
+    return kept !== undefined && kept.value !== null && this.#clock.monotonic() - kept.at < FRESH_MS;
   }
 
   /** Null is a no. */
@@ -165,7 +182,8 @@ export class KubernetesAccess implements Authenticator {
     const answer = await this.#kube.create(TOKEN_REVIEWS, { ...headOf(TOKEN_REVIEWS), spec });
     const { status } = tokenReviewSchema.parse(answer);
     // A server that does not know of audiences says none: the token is good for the API server, and not for us.
-    return status.authenticated && status.audiences.includes(this.#audience) ? (status.user ?? null) : null;
+    const { authenticated, audiences, user } = status;
+    return authenticated && audiences.includes(this.#audience) && user !== undefined && user.username !== "" ? user : null;
   }
 
   async #reviewAccess({ username, uid, groups, extra }: User, verb: AccessVerb): Promise<boolean> {
@@ -174,6 +192,20 @@ export class KubernetesAccess implements Authenticator {
     const answer = await this.#kube.create(ACCESS_REVIEWS, { ...headOf(ACCESS_REVIEWS), spec });
     return accessReviewSchema.parse(answer).status.allowed;
   }
+}
+
+/** What does for it, in the order in which it is asked. */
+function verbsFor(need: TokenNeed): readonly AccessVerb[] {
+  const ofRoles = rolesFrom(roleFor(need)).map((role) => ROLE_VERBS[role]);
+  if (need === "gateway") return ["route", ...ofRoles];
+  return need === "sender" ? ["notify", ...ofRoles] : ofRoles;
+}
+
+function callerOf(user: User, verb: AccessVerb | undefined): Caller {
+  const { username: name } = user;
+  if (verb === "route") return { kind: "gateway", name, replica: extraOf(user, "authentication.kubernetes.io/pod-name") };
+  if (verb === "notify") return { kind: "agent", name, node: extraOf(user, "authentication.kubernetes.io/node-name") };
+  return { kind: "person", name, role: ROLES.find((role) => ROLE_VERBS[role] === verb) ?? null };
 }
 
 function headOf({ group, version, kind }: ResourceType) {
