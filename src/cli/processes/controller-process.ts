@@ -118,6 +118,11 @@ export async function runController(options: ControllerProcessOptions): Promise<
   listensAt = url;
   if (options.advertise === undefined && !isLoopback(options.host))
     log.warn({ url }, "instances are told to renew writer leases here: set --advertise to an address that they reach");
+  if (options.advertise === undefined && options.replicas !== undefined)
+    log.warn(
+      { url },
+      "instances are told to renew writer leases at this very replica: set --advertise to an address that leads to whichever is there",
+    );
   log.info({ url }, "the controller's API is up");
   tellReady({ controller: url });
   // It starts once it has seen the whole cluster, which may be away for as long as it likes.
