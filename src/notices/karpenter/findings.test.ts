@@ -1,5 +1,7 @@
-import { expect, test } from "vitest";
+import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
 import { type KubeNode, type NodeClaim, parseNode, parseNodeClaim } from "../../kube/types.ts";
 import type { KubeObject } from "../../kube/api.ts";
 import { findingsOfNode } from "./findings.ts";
@@ -144,6 +146,9 @@ test.each([
   ["aws-node-termination-handler/asg-lifecycle-termination", "instance_state_change deadline "],
   ["aws-node-termination-handler/rebalance-recommendation", "node_rebalance voluntary "],
   ["cloud.google.com/impending-node-termination", "spot_interruption deadline 13:43:40"],
+  ["remediator.kubernetes.azure.com/unschedulable", "scheduled_maintenance deadline "],
+  ["node.cloudprovider.kubernetes.io/shutdown", "instance_state_change deadline 13:43:10"],
+  ["node.kubernetes.io/out-of-service", "instance_state_change deadline 13:43:10"],
   ["ToBeDeletedByClusterAutoscaler", "node_deleting voluntary "],
 ])("the taint %s is understood (S1)", (key, expected) => {
   expect(short(findingsOfNode(node({ spec: { taints: [{ key, value: "id", effect: "NoSchedule" }] } }), null, NOW))).toEqual({
@@ -156,6 +161,11 @@ test("taints that only mean 'perhaps' or nothing are no finding", () => {
   const taints = [
     "DeletionCandidateOfClusterAutoscaler",
     "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/memory-pressure",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "cloud.google.com/gke-spot",
+    "kubernetes.azure.com/scalesetpriority",
     "karpenter.sh/unregistered",
     "constructor",
   ].map((key) => ({ key, effect: "NoSchedule" }));
@@ -185,6 +195,52 @@ test("Azure's conditions are understood (S1)", () => {
   expect(findingsOfNode(node({ conditions }), null, NOW).findings).toEqual([
     { reason: "spot_interruption", loss: "deadline", deadline: at("13:43:35"), noticeId: null },
   ]);
+});
+
+test.each([
+  ["VMEventScheduled", "scheduled_maintenance deadline "],
+  ["RebootScheduled", "scheduled_maintenance deadline "],
+  ["RedeployScheduled", "scheduled_maintenance deadline "],
+  ["PreemptScheduled", "spot_interruption deadline 13:43:35"],
+  ["TerminateScheduled", "instance_state_change deadline "],
+  ["FreezeScheduled", undefined],
+])("an event of AKS whose reason is %s is understood", (reason, expected) => {
+  const conditions = [{ type: "VMEventScheduled", status: "True", reason, lastTransitionTime: "2026-11-30T13:43:05Z" }];
+  expect(short(findingsOfNode(node({ conditions }), null, NOW))).toEqual({
+    findings: expected === undefined ? [] : [expected],
+    problems: [],
+  });
+});
+
+test("a condition that is of nobody's making, or says neither yes nor no, is no finding; one that says something else is named", () => {
+  const conditions = ["True", "Unknown", "maybe"].map((status, at) => ({
+    type: ["GpuXid", "PreemptionScheduled", "VMEventScheduled"][at],
+    status,
+  }));
+  expect(short(findingsOfNode(node({ conditions: conditions as readonly Part[] }), null, NOW))).toEqual({
+    findings: [],
+    problems: ["Node elastic-lovelace: condition VMEventScheduled has no valid status: maybe"],
+  });
+});
+
+const STAGES = parseAllDocuments(readFileSync(new URL("./samples/stages.yaml", import.meta.url), "utf8")).map(
+  (document) => document.toJS() as { readonly stage: string; readonly node: Part; readonly nodeClaim: Part },
+);
+
+test("what a real Karpenter wrote, stage by stage of a node's end (S1)", () => {
+  const told = STAGES.map(({ stage, node: aNode, nodeClaim }) => {
+    const [parsedNode, parsedClaim] = [parseNode(aNode as unknown as KubeObject), parseNodeClaim(nodeClaim as unknown as KubeObject)];
+    if (!parsedNode.ok || !parsedClaim.ok) throw new Error(`${stage} cannot be read`);
+    return [stage, short(findingsOfNode(parsedNode.value, parsedClaim.value, NOW))];
+  });
+  const only = (...findings: string[]): unknown => ({ findings, problems: [] });
+  expect(Object.fromEntries(told)).toEqual({
+    ready: only(),
+    drifted: only("node_drifted voluntary "),
+    chosen: only("node_deleting voluntary ", "node_drifted voluntary "),
+    draining: only("node_drifted voluntary ", "node_terminating_at deadline 13:45:04"),
+    drained: only("node_drifted voluntary ", "node_terminating_at deadline 13:45:04"),
+  });
 });
 
 test("the order of conditions and taints has no meaning (I17)", () => {
