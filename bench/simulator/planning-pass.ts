@@ -2,7 +2,7 @@
  * What one planning pass costs at 5,000 instances in 3 pools: snapshot, evacuation schedule and plan of all three, over read models as they are in production;
  * a quiet one, and one in a storm in which a third of the nodes was announced to be taken.
  */
-import { brakeOf } from "../../src/control/brake.ts";
+import { HealthBrake } from "../../src/control/brake.ts";
 import { EvacuationDesk } from "../../src/control/evacuation-desk.ts";
 import { bootstrapCluster } from "../../src/embedded/store/bootstrap.ts";
 import { directKubeApi } from "../../src/embedded/store/direct-api.ts";
@@ -74,6 +74,8 @@ function measure(pools: readonly BenchPool[], world: World, clock: VirtualClock,
   const desk = new EvacuationDesk({ capacity: () => capacity.view(), onTurn: () => {}, log: () => {} });
   const gateways = ["gateway-1", "gateway-2"].map((replica) => gatewayOf(replica, pools));
   const rows = pools.map((pool) => rowsOf(pool, taken, now));
+  const passing = () => ({ state: "passing", since: now, bootId: null }) as const;
+  const brake = new HealthBrake({ healthOf: passing, beginAnew: () => {} });
   let last: readonly PoolSnapshot[] = [];
   let decisions = 0;
   const pass = (at: number): void => {
@@ -88,13 +90,13 @@ function measure(pools: readonly BenchPool[], world: World, clock: VirtualClock,
         world,
         gateways,
         nodeView: nodeViews({ world, noticed, now: at }),
-        health: () => ({ state: "passing", since: now, bootId: null }),
+        health: passing,
         ownObligations: () => 0,
         lease: () => ({ state: "none" }),
         placement: capacity.view().placement,
         placedSince: () => now,
         settledAt: now,
-        brake: brakeOf(last),
+        brake: brake.look(last),
         leaseBrake: null,
         rewound: null,
         awaitsWitnesses: false,

@@ -1,10 +1,20 @@
 import { expect, test } from "vitest";
 import { node, NOON, poolOf, serving } from "../../test/builders/pool.ts";
-import { brakeOf, LeaseBrake } from "./brake.ts";
-import type { LeaseState } from "../plan/snapshot.ts";
+import { HealthBrake, LeaseBrake } from "./brake.ts";
+import type { InstanceSnapshot, LeaseState, PoolSnapshot } from "../plan/snapshot.ts";
 
 const failing = { state: "failing", since: NOON - 5_000, code: "timeout" } as const;
 const suspect = (id: string, rest: object = {}) => serving({ id, health: failing, ...rest });
+
+const brakeOf = (pools: readonly PoolSnapshot[], healthNow?: InstanceSnapshot["health"]) => brakeOver(pools, healthNow).brake.look(pools);
+
+/** What the checks say is what the snapshots hold, unless it is said otherwise. */
+function brakeOver(pools: readonly PoolSnapshot[], healthNow?: InstanceSnapshot["health"]) {
+  const anew: string[] = [];
+  const now = new Map(pools.flatMap(({ instances }) => instances.map(({ record, health }) => [record.id, healthNow ?? health] as const)));
+  const brake = new HealthBrake({ healthOf: (id) => now.get(id) ?? { state: "unknown" }, beginAnew: (id) => anew.push(id) });
+  return { brake, now, anew };
+}
 
 test("more than half failing our check alone means that we are suspected first", () => {
   expect(brakeOf([poolOf({}, [suspect("a"), suspect("b"), suspect("c"), serving({ id: "d" })])])).toEqual({ suspect: 3, total: 4 });
@@ -42,7 +52,19 @@ test("what failed one after the other is no fault of the observer", () => {
 test("what our checks say now counts: the last look may be long ago, and all have failed since (D12)", () => {
   const pools = [poolOf({}, [serving({ id: "a" }), serving({ id: "b" })]), poolOf({}, [serving({ id: "c" })])];
   expect(brakeOf(pools)).toBeNull();
-  expect(brakeOf(pools, () => failing)).toEqual({ suspect: 3, total: 3 });
+  expect(brakeOf(pools, failing)).toEqual({ suspect: 3, total: 3 });
+});
+
+test("when it goes, who still fails and was not asked again begins anew, and who is seen by others does not (D12)", () => {
+  const pools = [
+    poolOf({}, [suspect("a"), suspect("b"), suspect("c"), suspect("d", { unreached: true }), serving({ id: "e", health: failing })]),
+  ];
+  const { brake, now, anew } = brakeOver(pools);
+  expect(brake.look(pools)).toEqual({ suspect: 4, total: 5 });
+  for (const id of ["a", "e"]) now.set(id, { state: "passing", since: NOON, bootId: "boot" });
+  expect([brake.look(pools), anew]).toEqual([null, ["b", "c"]]);
+  brake.look(pools);
+  expect(anew, "once").toEqual(["b", "c"]);
 });
 
 const late = (since = NOON): LeaseState => ({ state: "late", since, expiresAt: NOON + 5_000 });

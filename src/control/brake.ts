@@ -12,17 +12,42 @@ export const BRAKE_WINDOW_MS = 60_000;
 
 type Health = InstanceSnapshot["health"];
 
+/** What the brake asks of our checks, and tells them. */
+export interface Checks {
+  healthOf(instance: string, incarnation: number): Health;
+  beginAnew(instance: string): void;
+}
+
 /**
- * From the last snapshot of each pool, and what our checks say now: the last look may be long ago, when the store kept us from another one, and all that fails
- * since would be news of one pool alone.
+ * When it goes, whoever still fails and is seen by nobody else was not asked again since we can be answered: its silence begins anew. Else those whose check
+ * comes last would be condemned for our own blindness, as soon as half of the others have answered.
  */
-export function brakeOf(
-  pools: readonly PoolSnapshot[],
-  healthNow: (instance: InstanceSnapshot) => Health = ({ health }) => health,
-): PoolSnapshot["brake"] {
-  const watched = pools.flatMap(({ instances }) => instances.filter(isWatched));
-  const suspect = mostAtOnce(watched.flatMap((instance) => suspectSince(instance, healthNow(instance)) ?? []));
-  return suspect > watched.length * BRAKE_SHARE ? { suspect, total: watched.length } : null;
+export class HealthBrake {
+  readonly #checks: Checks;
+  #isOn = false;
+
+  constructor(checks: Checks) {
+    this.#checks = checks;
+  }
+
+  /**
+   * From the last snapshot of each pool, and what our checks say now: the last look may be long ago, when the store kept us from another one, and all that
+   * fails since would be news of one pool alone.
+   */
+  look(pools: readonly PoolSnapshot[]): PoolSnapshot["brake"] {
+    const watched = pools.flatMap(({ instances }) => instances.filter(isWatched));
+    const suspects = watched.flatMap((instance) => {
+      const { id, incarnation } = instance.record;
+      const since = suspectSince(instance, this.#checks.healthOf(id, incarnation.number));
+      return since === undefined ? [] : [{ id, since }];
+    });
+    const suspect = mostAtOnce(suspects.map(({ since }) => since));
+    const wasOn = this.#isOn;
+    this.#isOn = suspect > watched.length * BRAKE_SHARE;
+    if (this.#isOn) return { suspect, total: watched.length };
+    if (wasOn) for (const { id } of suspects) this.#checks.beginAnew(id);
+    return null;
+  }
 }
 
 /** What the brake of the leases asks of their judge, and tells it. */

@@ -61,6 +61,12 @@ export class HealthMonitor {
     return entry.health.state === "failing" ? { ...entry.health, since: this.#failingSince(entry) } : entry.health;
   }
 
+  /** It fails, and nobody knows whether it would have answered: from now on it counts. */
+  beginAnew(instance: string): void {
+    const entry = this.#entries.get(instance);
+    if (entry !== undefined) entry.failedFrom = this.#clock.monotonic();
+  }
+
   /** Null when the instance does not say, or was not asked yet. */
   obligationsOf(instance: string, incarnation: number): number | null {
     const entry = this.#entries.get(instance);
