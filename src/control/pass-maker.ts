@@ -16,7 +16,7 @@ import { planPool } from "../plan/plan.ts";
 import { roomToMake } from "../plan/preemption.ts";
 import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
 import type { PoolRows } from "../store/port.ts";
-import { brakeOf, LeaseBrake } from "./brake.ts";
+import { HealthBrake, LeaseBrake } from "./brake.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
 import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
 import type { GatewayRegistry } from "./gateways.ts";
@@ -62,11 +62,13 @@ function waitingPods({ pool, namespace, instances }: PoolSnapshot): readonly Wai
 
 export class PassMaker {
   readonly #parts: PassMakerParts;
+  readonly #brake: HealthBrake;
   readonly #leaseBrake: LeaseBrake;
   readonly #placements: Placements;
 
   constructor(parts: PassMakerParts) {
     this.#parts = parts;
+    this.#brake = new HealthBrake(parts.health);
     this.#leaseBrake = new LeaseBrake(parts.leases);
     this.#placements = new Placements(parts.clock);
   }
@@ -97,10 +99,7 @@ export class PassMaker {
       placement: this.#parts.capacity.placement(),
       placedSince: (podUid) => this.#placements.since(podUid),
       settledAt: this.#parts.settledAt(),
-      brake: brakeOf(
-        [...this.#parts.passes.values()].map(({ snapshot }) => snapshot),
-        ({ record }) => health.healthOf(record.id, record.incarnation.number),
-      ),
+      brake: this.#brake.look([...this.#parts.passes.values()].map(({ snapshot }) => snapshot)),
       leaseBrake: this.#leaseBrake.look([...this.#parts.passes.values()].map((pass) => pass.snapshot)),
       rewound,
       awaitsWitnesses: this.#parts.trust.awaitsWitnesses(rows),
