@@ -57,7 +57,7 @@ export function assertMay(caller: Caller, need: TokenNeed, route: string): void 
     default:
       caller satisfies never;
   }
-  throw new RelevoError("role_missing", `${capitalised(describeCaller(caller))} may not do this: it needs ${describeNeed(need)}.`, {
+  throw new RelevoError("role_missing", `This needs ${describeNeed(need)}, which ${describeCaller(caller)} has not.`, {
     found: caller.kind === "person" ? (caller.role ?? "no role") : caller.kind,
     allowed: describeNeed(need),
     todo: `ask an admin of Relevo for the role (${route}; docs/security.md)`,
@@ -65,9 +65,9 @@ export function assertMay(caller: Caller, need: TokenNeed, route: string): void 
 }
 
 function describeNeed(need: TokenNeed): string {
-  if (isRole(need)) return need;
+  if (isRole(need)) return `the role ${need}`;
   return need === "gateway"
-    ? "the token of a gateway replica, or the role admin"
+    ? "the token of a gateway replica or the role admin"
     : "the token of an agent, a signature, or the role operator";
 }
 
@@ -92,7 +92,7 @@ export function nameOf(caller: Caller, said: string | undefined): string {
 /** Throws `replica_not_yours`: a gateway that speaks for another could let a seal pass that the other still holds up. */
 export function assertOwnReplica(caller: Caller, replica: string): void {
   if (caller.kind !== "gateway" || (caller.replica !== null && isReplicaOf(replica, caller.replica))) return;
-  throw new RelevoError("replica_not_yours", `${capitalised(describeCaller(caller))} may not speak for replica ${replica}.`, {
+  throw new RelevoError("replica_not_yours", `Replica ${replica} is another's: ${describeCaller(caller)} may not speak for it.`, {
     found: replica,
     allowed: caller.replica === null ? "none: its token is bound to no replica" : `${caller.replica}, or ${caller.replica}-<id>`,
     todo: "start it with --replica NAME (POD_NAME in a cluster): the name that its token is bound to",
@@ -102,7 +102,7 @@ export function assertOwnReplica(caller: Caller, replica: string): void {
 /** Throws `node_not_yours`. */
 export function assertOwnNode(caller: Caller, node: string): void {
   if (caller.kind !== "agent" || caller.node === node) return;
-  throw new RelevoError("node_not_yours", `${capitalised(describeCaller(caller))} may not speak for node ${node}.`, {
+  throw new RelevoError("node_not_yours", `Node ${node} is another's: ${describeCaller(caller)} may not speak for it.`, {
     found: node,
     allowed: caller.node ?? "none: its token is bound to no node",
   });
@@ -111,8 +111,4 @@ export function assertOwnNode(caller: Caller, node: string): void {
 /** A replica's id is its name, or its name, a dash and one word of ten characters or more, new at each start: a longer name of another replica is neither. */
 function isReplicaOf(replica: string, name: string): boolean {
   return replica === name || (replica.startsWith(`${name}-`) && /^[a-z0-9]{10,}$/.test(replica.slice(name.length + 1)));
-}
-
-function capitalised(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
