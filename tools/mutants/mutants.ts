@@ -10,6 +10,7 @@
  */
 import type { Mutant } from "./mutant.ts";
 import { ACT } from "./rows/act.ts";
+import { CONTROLLERS } from "./rows/controllers.ts";
 import { EVACUATION } from "./rows/evacuation.ts";
 import { GATEWAY } from "./rows/gateway.ts";
 import { OPERATOR } from "./rows/operator.ts";
@@ -18,4 +19,14 @@ import { STORE } from "./rows/store.ts";
 import { WATCHED } from "./rows/watched.ts";
 import { WRITERS } from "./rows/writers.ts";
 
-export const MUTANTS: readonly Mutant[] = [...ACT, ...PLAN, ...STORE, ...GATEWAY, ...WRITERS, ...OPERATOR, ...EVACUATION, ...WATCHED];
+export const MUTANTS: readonly Mutant[] = [
+  ...ACT,
+  ...PLAN,
+  ...STORE,
+  ...GATEWAY,
+  ...WRITERS,
+  ...OPERATOR,
+  ...EVACUATION,
+  ...WATCHED,
+  ...CONTROLLERS,
+];

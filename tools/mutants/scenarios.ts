@@ -1,7 +1,7 @@
 /** Worlds in which mutants show whose rule the drawn ones seldom bring to its limit. The names of what is scarce. */
 import { type PoolOptions, poolDocument, type Scenario, scenarioPool } from "../../src/sim/scenario.ts";
 
-export type ScenarioName = "spacious" | "no_room" | "no_nodes" | "hasty" | "leased" | "slow_successors" | "blind";
+export type ScenarioName = "spacious" | "no_room" | "no_nodes" | "hasty" | "leased" | "slow_successors" | "blind" | "three_controllers";
 
 /** All that a spec of a pool may have otherwise. */
 interface Other {
@@ -47,4 +47,6 @@ export const SCENARIOS: { readonly [K in ScenarioName]: () => Scenario } = {
   slow_successors: () => ({ ...WORLD, bootMs: [4_000, 9_000], pools: [pool({ leaseTtlS: 4, surge: 3 })] }),
   /** So many that it cannot be chance when all are silent. */
   blind: () => ({ ...WORLD, pools: [pool({ desired: 5 })] }),
+  /** Which share three pools. */
+  three_controllers: () => ({ ...WORLD, replicas: 3, pools: ["orders", "quotes", "reports"].map((name) => pool({ name, desired: 1 })) }),
 };
