@@ -81,8 +81,12 @@ function aWorld(): World {
     await stopped;
   });
   return Object.defineProperties(world, {
-    look: { set: (look: Look) => (parts.look = look) },
-    controller: { set: (controller: () => Delivery) => (parts.controller = controller) },
+    look: {
+      set: (look: Look) => {
+        parts.look = look;
+      },
+    },
+    controller: { set: (controller: () => Delivery) => void (parts.controller = controller) },
   }) as World;
 }
 

@@ -134,8 +134,18 @@ export async function startApi(): Promise<StandInApi> {
   return Object.defineProperties(
     { url: await listen(server), close: () => close(server) },
     {
-      pods: { get: () => state.pods, set: (pods: readonly unknown[]) => (state.pods = pods) },
-      isAway: { get: () => state.isAway, set: (isAway: boolean) => (state.isAway = isAway) },
+      pods: {
+        get: () => state.pods,
+        set: (pods: readonly unknown[]) => {
+          state.pods = pods;
+        },
+      },
+      isAway: {
+        get: () => state.isAway,
+        set: (isAway: boolean) => {
+          state.isAway = isAway;
+        },
+      },
     },
   ) as StandInApi;
 }

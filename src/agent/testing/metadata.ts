@@ -1,6 +1,7 @@
 /** Stand-ins for the metadata of the three clouds, by their documented shapes, with the ways in which metadata is not well. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { systemClock } from "../../kernel/system.ts";
 import type { AzureEvent } from "../../notices/azure/read.ts";
 
 /** `hang`: takes the connection and says nothing. */
@@ -71,9 +72,9 @@ export async function startGcpMetadata(): Promise<GcpMetadata> {
     };
     const isNews = url.searchParams.get("last_etag") !== `tag-${values.get(path)}`;
     if (url.searchParams.get("wait_for_change") !== "true" || isNews) return tell();
-    const timer = setTimeout(done, Number(url.searchParams.get("timeout_sec")) * 1_000);
+    const timer = systemClock.after(Number(url.searchParams.get("timeout_sec")) * 1_000, done);
     function done(): void {
-      clearTimeout(timer);
+      timer.cancel();
       waiters.delete(check);
       tell();
     }
@@ -82,7 +83,7 @@ export async function startGcpMetadata(): Promise<GcpMetadata> {
     }
     waiters.add(check);
     response.once("close", () => {
-      clearTimeout(timer);
+      timer.cancel();
       waiters.delete(check);
     });
   });
@@ -147,7 +148,7 @@ async function serve(respond: (request: IncomingMessage, response: ServerRespons
       if (mood === "failing") return answer(response, 503);
       if (mood === "huge") return answer(response, 200, "x".repeat(2 ** 20));
       if (mood === "well") return respond(request, response, body);
-      setTimeout(() => respond(request, response, body), mood.slowMs);
+      systemClock.after(mood.slowMs, () => respond(request, response, body));
     });
   });
   const url = await listen(server);

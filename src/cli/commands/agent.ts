@@ -1,11 +1,10 @@
 /** `relevo agent`: from the options of the command line to those of the process. Apart from the other processes, because it may load nothing that is large. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { PodSource } from "../../agent/instances.ts";
 import type { CliContext } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import type { AgentCommandOptions } from "../process-commands.ts";
-import { runAgent } from "../processes/agent-process.ts";
+import { type AgentProcessOptions, runAgent } from "../processes/agent-process.ts";
 
 /** Where Kubernetes puts what a pod proves itself with. */
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -33,7 +32,7 @@ export async function agent(context: CliContext, options: AgentCommandOptions): 
 }
 
 /** A pod's own service account, unless another API is named; none outside a cluster. */
-function podsOf({ env, cwd }: CliContext, { kubeApi, kubeTokenFile, kubeCa }: AgentCommandOptions): PodSource | undefined {
+function podsOf({ env, cwd }: CliContext, { kubeApi, kubeTokenFile, kubeCa }: AgentCommandOptions): AgentProcessOptions["pods"] {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = "443" } = env;
   if (kubeApi === undefined && host === undefined) return undefined;
   const isOwn = kubeApi === undefined;
