@@ -21,6 +21,12 @@ test("more than half failing our check alone means that we are suspected first",
   expect(brakeOf([poolOf({}, [suspect("a"), suspect("b"), serving({ id: "c" }), serving({ id: "d" })])])).toBeNull();
 });
 
+test("what was announced to go, or fails for others too, is no majority that is well: it does not count (D12)", () => {
+  const going = ["x", "y", "z"].map((id) => serving({ id, evidence: ["spot_interruption"] }));
+  const dead = suspect("w", { unreached: true });
+  expect(brakeOf([poolOf({}, [suspect("a"), suspect("b"), serving({ id: "c" }), dead, ...going])])).toEqual({ suspect: 2, total: 3 });
+});
+
 test("it counts over all pools", () => {
   expect(brakeOf([poolOf({}, [suspect("a")]), poolOf({}, [serving({ id: "b" }), serving({ id: "c" })])])).toBeNull();
 });
@@ -60,7 +66,7 @@ test("when it goes, who still fails and was not asked again begins anew, and who
     poolOf({}, [suspect("a"), suspect("b"), suspect("c"), suspect("d", { unreached: true }), serving({ id: "e", health: failing })]),
   ];
   const { brake, now, anew } = brakeOver(pools);
-  expect(brake.look(pools)).toEqual({ suspect: 4, total: 5 });
+  expect(brake.look(pools)).toEqual({ suspect: 4, total: 4 });
   for (const id of ["a", "e"]) now.set(id, { state: "passing", since: NOON, bootId: "boot" });
   expect([brake.look(pools), anew]).toEqual([null, ["b", "c"]]);
   brake.look(pools);

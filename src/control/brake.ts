@@ -1,5 +1,6 @@
 /**
- * The brake: when more than half of all instances fail our check at once, nobody announced it and nobody else sees it, the observer is suspected first.
+ * The brake: when more than half of the instances that nobody else speaks of fail our check at once, the observer is suspected first. Those that were
+ * announced to go, or that others see failing too, are no majority that is well: they do not count.
  * What the gateway also sees failing, or the API server calls not ready, has its second witness and is no longer held. The same for writer leases: when more
  * than half of them were not renewed at once, it is the way to us that is suspected.
  */
@@ -35,12 +36,14 @@ export class HealthBrake {
    * fails since would be news of one pool alone.
    */
   look(pools: readonly PoolSnapshot[]): PoolSnapshot["brake"] {
-    const watched = pools.flatMap(({ instances }) => instances.filter(isWatched));
-    const suspects = watched.flatMap((instance) => {
-      const { id, incarnation } = instance.record;
-      const since = suspectSince(instance, this.#checks.healthOf(id, incarnation.number));
-      return since === undefined ? [] : [{ id, since }];
-    });
+    const watched = pools
+      .flatMap(({ instances }) => instances.filter(isWatched))
+      .flatMap((instance) => {
+        const { id, incarnation } = instance.record;
+        const health = this.#checks.healthOf(id, incarnation.number);
+        return isOursAlone(instance, health) ? [{ id, health }] : [];
+      });
+    const suspects = watched.flatMap(({ id, health }) => (isSuspect(health) ? [{ id, since: health.since }] : []));
     const suspect = mostAtOnce(suspects.map(({ since }) => since));
     const wasOn = this.#isOn;
     this.#isOn = suspect > watched.length * BRAKE_SHARE;
@@ -79,10 +82,10 @@ export class LeaseBrake {
         const { id, incarnation } = instance.record;
         const lease = this.#judge.stateOf(pool, id, incarnation.number);
         if (lease.state === "none" || lease.state === "unwatched" || lease.state === "unasked") continue;
+        if (isSeenByOthers(instance, instance.unreached)) continue;
         total += 1;
         const isSilent = lease.state === "late" || lease.state === "expired";
-        if (isSilent && !saysItself(instance.health) && !isSeenByOthers(instance, instance.unreached))
-          suspects.push({ pool, instance: id, since: lease.since });
+        if (isSilent && !saysItself(instance.health)) suspects.push({ pool, instance: id, since: lease.since });
       }
     const late = mostAtOnce(suspects.map(({ since }) => since));
     const wasOn = this.#isOn;
@@ -97,13 +100,14 @@ function isWatched({ record }: InstanceSnapshot): boolean {
   return record.phase === "serving" || record.phase === "admitted" || record.phase === "draining";
 }
 
-/** Undefined when it is none: it is well, or somebody else says that it is not. */
-function suspectSince(instance: InstanceSnapshot, health: Health): Instant | undefined {
-  const { witnessed, unreached } = instance;
-  // One that answers us that it could not renew its lease is no silence of anybody.
-  if (health.state !== "failing" || health.code === LEASE_LAPSED) return undefined;
-  // Of a silence only silence is a witness: who answers a gateway 503 while we are cut off may lack nothing but us.
-  return isSeenByOthers(instance, saysItself(health) ? witnessed : unreached) ? undefined : health.since;
+/** One that answers us that it could not renew its lease is no silence of anybody. */
+function isSuspect(health: Health): health is Extract<Health, { readonly state: "failing" }> {
+  return health.state === "failing" && health.code !== LEASE_LAPSED;
+}
+
+/** Nobody but we would say that it is not well. Of a silence only silence is a witness: who answers a gateway 503 while we are cut off may lack nothing but us. */
+function isOursAlone(instance: InstanceSnapshot, health: Health): boolean {
+  return !isSeenByOthers(instance, saysItself(health) ? instance.witnessed : instance.unreached);
 }
 
 /** It answers us, and lacks something else than what it gets from us. */
