@@ -115,7 +115,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     uncordon: (node, by) => uncordon(parts, node, by),
     freeze: (pool, freeze) => setFreeze(parts, pool, freeze),
     unfreeze: (pool) => setFreeze(parts, pool, null),
-    receiveNotice: (notice) => notices.receive(notice.source, notice),
+    receiveNotice: ({ source, node, ...message }) => notices.receive(source, message, node),
     subscribe: (listener) => journal.subscribe(listener),
     connectGateway: async (replica, send, predecessor) => {
       const close = await gateways.join(replica, send, predecessor);

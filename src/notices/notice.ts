@@ -1,4 +1,5 @@
 /** The common form of what others say about capacity, and how the store keeps it. */
+import { createHash } from "node:crypto";
 import type { Instant } from "../kernel/clock.ts";
 import { RelevoError, showable } from "../kernel/errors.ts";
 import type { NoticeRecord } from "../store/port.ts";
@@ -39,7 +40,7 @@ export function noticeOf(announcement: Announcement, reception: Reception): Noti
   const { dedupeKey, subject, reason, machineIds, deadline, clusterHint = null } = announcement;
   return {
     ...reception,
-    dedupeKey: subject === undefined ? withoutMark(dedupeKey) : `${withoutMark(subject)}${SUBJECT_END}${withoutMark(dedupeKey)}`,
+    dedupeKey: subject === undefined ? keyPart(dedupeKey) : `${keyPart(subject)}${SUBJECT_END}${keyPart(dedupeKey)}`,
     reason,
     machineIds: [...new Set(machineIds)].toSorted().slice(0, MAX_MACHINES),
     clusterHint,
@@ -49,7 +50,14 @@ export function noticeOf(announcement: Announcement, reception: Reception): Noti
 
 /** Between the subject and the rest of a key, in neither of which it is. */
 const SUBJECT_END = "#";
-const withoutMark = (text: string): string => text.replaceAll(SUBJECT_END, "%23");
+/** Two parts and what is between them fit into any store's index, so that what is read back still has its subject. */
+const MAX_PART_BYTES = 240;
+
+/** Two texts are never written alike, or the second would pass for a delivery of the first; a long one is known by its hash. No database keeps a zero byte. */
+function keyPart(text: string): string {
+  const written = text.toWellFormed().replaceAll("%", "%25").replaceAll(SUBJECT_END, "%23").replaceAll("\0", "%00");
+  return Buffer.byteLength(written) <= MAX_PART_BYTES ? written : `sha256:${createHash("sha256").update(written).digest("hex")}`;
+}
 
 /** What a notice is about, so that a withdrawal of the same finds it; undefined: it is never withdrawn. */
 export function subjectOf({ source, dedupeKey }: Pick<Notice, "source" | "dedupeKey">): string | undefined {

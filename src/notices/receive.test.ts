@@ -56,3 +56,19 @@ test("a notice of a kind that is not known is kept and says so", async () => {
   expect(await receive(stateChange(EVENT, ""), options)).toEqual(["unknown_kind"]);
   expect(options.saved.map(({ outcome, reason }) => ({ outcome, reason }))).toEqual([{ outcome: "unknown_kind", reason: "unknown_kind" }]);
 });
+
+test("a parser that fails in a way that nobody thought of has refused the message: it is not tried for ever", async () => {
+  const options = receiver();
+  const source = {
+    ...eventBridgeSource,
+    parse: () => {
+      throw new RangeError("too deep");
+    },
+  };
+  await expect(receiveNotice(source, { body: "{}", headers: {} }, options)).rejects.toMatchObject({
+    name: "NoticeError",
+    code: "notice_malformed",
+    message: "the message cannot be understood: too deep",
+  });
+  expect(options.saved).toEqual([]);
+});

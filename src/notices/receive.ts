@@ -2,14 +2,16 @@
 import type { Clock } from "../kernel/clock.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Store } from "../store/port.ts";
-import { type Notice, noticeOf, recordOfNotice } from "./notice.ts";
-import type { NoticeMessage, NoticeSource } from "./source.ts";
+import { type Notice, NoticeError, noticeOf, recordOfNotice } from "./notice.ts";
+import type { Announcement, NoticeMessage, NoticeSource, ParseContext } from "./source.ts";
 
 export interface ReceiverOptions {
   readonly store: Pick<Store, "saveNotice">;
   readonly clock: Pick<Clock, "now">;
   readonly ids: Ids;
   readonly spotLeadMs?: number;
+  /** Throws when the sender may not say this; nothing is written then. */
+  readonly assertMay?: (announcements: readonly Announcement[]) => void;
 }
 
 /**
@@ -31,10 +33,11 @@ export interface Received {
 export async function receiveNotice(
   source: NoticeSource,
   message: NoticeMessage,
-  { store, clock, ids, spotLeadMs }: ReceiverOptions,
+  { store, clock, ids, spotLeadMs, assertMay }: ReceiverOptions,
 ): Promise<readonly Received[]> {
   const receivedAt = clock.now();
-  const announcements = source.parse(message, { receivedAt, ...(spotLeadMs === undefined ? {} : { spotLeadMs }) });
+  const announcements = understand(source, message, { receivedAt, ...(spotLeadMs === undefined ? {} : { spotLeadMs }) });
+  assertMay?.(announcements);
   const received: Received[] = [];
   for (const announcement of announcements) {
     const notice = noticeOf(announcement, { id: ids.next("notice"), source: source.name, receivedAt, body: message.body });
@@ -43,4 +46,18 @@ export async function receiveNotice(
     received.push({ notice, outcome: isNew ? (record.outcome as ReceivedOutcome) : "duplicate" });
   }
   return received;
+}
+
+/** A parser that fails in another way has met what nobody thought of: still the message's fault, or it would be tried for ever. */
+function understand(source: NoticeSource, message: NoticeMessage, context: ParseContext): readonly Announcement[] {
+  try {
+    return source.parse(message, context);
+  } catch (error) {
+    if (error instanceof NoticeError) throw error;
+    throw new NoticeError(
+      "notice_malformed",
+      "",
+      `the message cannot be understood: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
 }

@@ -1,7 +1,10 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { RelevoError } from "../kernel/errors.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import { rebalanceRecommendation, spotInterruptionWarning, stateChange } from "../notices/eventbridge/compose.ts";
+import { agentReport } from "../notices/agent-report.ts";
+import { NOTICE_SOURCES } from "../notices/registry.ts";
 import { openStore } from "../store/store.ts";
 import type { Store } from "../store/port.ts";
 import { correlate } from "./correlate.ts";
@@ -175,6 +178,66 @@ test("what another replica ended is over here too within a second, and pools are
   await store.settleNotice("notice-1", "withdrawn");
   await clock.advance(1_100);
   expect([said(desk), woken(), desk.open()]).toEqual([{}, 2, []]);
+});
+
+test("what is taken back after a restart is over too, however long its subject is", async () => {
+  const nodes = fakeNodes();
+  nodes.put("a", "openstack:///m-1");
+  const event = (id: string, kind: string, data: object): string =>
+    JSON.stringify({ specversion: "1.0", source: "s".repeat(500), id, type: `dev.relevo.notice.${kind}`, data });
+  const subject = "x".repeat(250);
+  await take(deskOver(nodes).desk, event("e1", "maintenance", { subject, machines: ["openstack:///m-1"] }), "webhook");
+  const { desk } = deskOver(nodes);
+  await desk.start();
+  expect(said(desk)).toEqual({ "uid-a": ["scheduled_maintenance notice-1"] });
+  await take(desk, event("e2", "cancelled", { subject }), "webhook");
+  expect([said(desk), (await store.listNotices(20)).map(({ outcome }) => outcome)]).toEqual([{}, ["received", "withdrawn"]]);
+});
+
+test("a withdrawal without machines is ours when what it took back was, also when that is over already", async () => {
+  const nodes = fakeNodes();
+  nodes.put("a", "openstack:///m-1");
+  const { desk } = deskOver(nodes);
+  const body = (id: string, kind: string, machines: readonly string[]): string =>
+    JSON.stringify({ id, kind, subject: `s-${machines[0]}`, machines });
+  for (const machine of ["openstack:///m-1", "openstack:///far"]) await take(desk, body(machine, "maintenance", [machine]), "webhook");
+  const webhook = NOTICE_SOURCES.find(({ name }) => name === "webhook");
+  const ours: (boolean | undefined)[] = [];
+  for (const machine of ["openstack:///m-1", "openstack:///far"]) {
+    const withdrawal = JSON.stringify({ id: `no ${machine}`, kind: "cancelled", subject: `s-${machine}` });
+    for (const { notice } of webhook ? await desk.take(webhook, { body: withdrawal, headers: {} }) : [])
+      ours.push(desk.knowsSubject(notice));
+  }
+  expect(ours).toEqual([true, false]);
+});
+
+test("an agent speaks for the machine of its own node alone; while that is not seen here it is asked to try again", async () => {
+  const nodes = fakeNodes();
+  nodes.put("a", "aws:///eu-west-1a/i-0000001");
+  nodes.put("b", "aws:///eu-west-1a/i-0000002");
+  const { desk } = deskOver(nodes);
+  const say = async (node: string, providerID: string): Promise<string> => {
+    const report = agentReport(
+      { providerID },
+      {
+        kind: "spot/instance-action",
+        state: "present",
+        document: { action: "terminate", time: "2030-01-01T00:02:00Z" },
+        seenAt: clock.now(),
+      },
+      { ageMs: 0, bootId: null },
+    );
+    return desk.receive("ec2-metadata", { body: JSON.stringify(report), headers: {} }, node).then(
+      ({ accepted, ignored }) => `${accepted.length + ignored.length} kept`,
+      (error: RelevoError) => `${error.code} ${error.class}`,
+    );
+  };
+  expect([
+    await say("a", "aws:///eu-west-1a/i-0000002"),
+    await say("c", "aws:///eu-west-1a/i-0000001"),
+    await say("a", "aws:///eu-west-1a/i-0000001"),
+  ]).toEqual(["machine_not_yours terminal", "machine_not_yours retryable", "1 kept"]);
+  expect(Object.keys(said(desk))).toEqual(["uid-a"]);
 });
 
 test("a replica that is started again knows what was taken before", async () => {

@@ -11,10 +11,10 @@ import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { KubeNode } from "../kube/types.ts";
 import { machineIdOf } from "../notices/machine.ts";
-import { type NoticeError, recordOfNotice } from "../notices/notice.ts";
+import { type NoticeError, recordOfNotice, subjectOf } from "../notices/notice.ts";
 import { type Received, receiveNotice } from "../notices/receive.ts";
 import { findSource, NOTICE_SOURCES } from "../notices/registry.ts";
-import type { NoticeMessage, NoticeSource } from "../notices/source.ts";
+import type { Announcement, NoticeMessage, NoticeSource } from "../notices/source.ts";
 import type { NodeFinding } from "../plan/snapshot.ts";
 import { MAX_OPEN_NOTICES, type NoticeRecord, type Store } from "../store/port.ts";
 import { type Correlation, correlate, type NodeIdentity } from "./correlate.ts";
@@ -23,10 +23,8 @@ import type { World } from "./world.ts";
 
 /** Notices older than this are not read again: as long as they are kept. */
 const READ_BACK_MS = 7 * 24 * 3_600_000;
-/** More open notices than this are not taken: the sender tries again. */
-const MAX_OPEN = 50_000;
-/** Machines that went are remembered up to this many. */
-const MAX_DEPARTED = 10_000;
+/** Machines that went, and subjects of notices, are remembered up to this many. */
+const MAX_REMEMBERED = 10_000;
 const LOOK_AT_ALL_EVERY_MS = 1_000;
 const TERMINATING = "autoscaling:EC2_INSTANCE_TERMINATING";
 const ENDED = new Set(["matched", "node_gone", "passed", "withdrawn", "other_cluster", "duplicate", "ignored"]);
@@ -56,6 +54,8 @@ export class NoticeDesk {
   readonly #open = new OpenNotices();
   readonly #departed = new Set<string>();
   readonly #machineOfDeparted = new Map<string, string>();
+  /** Of notices that meant machines of this cluster, also when they are over. */
+  readonly #ourSubjects = new Set<string>();
   /** Whose end is being written. */
   readonly #ending = new Set<string>();
   #findings: ReadonlyMap<string, readonly NodeFinding[]> = new Map();
@@ -105,29 +105,45 @@ export class NoticeDesk {
     );
   }
 
+  /** True when what this withdrawal takes back was of a machine of this cluster, or when it takes nothing back. */
+  knowsSubject(withdrawal: Pick<NoticeRecord, "source" | "dedupeKey">): boolean {
+    const subject = subjectOf(withdrawal);
+    return subject === undefined || this.#ourSubjects.has(subject);
+  }
+
   /** Of a node that is here or lately was. */
   machineOf(nodeUid: string): string | undefined {
     const [node] = this.#options.world.nodes.byIndex("uid", nodeUid);
     return node ? machineIdOf(node.spec.providerID) : this.#machineOfDeparted.get(nodeUid);
   }
 
-  /** Durable when it settles. Throws NoticeError when the message cannot be understood, and the store's error when it cannot be kept. */
-  async receive(source: string, message: NoticeMessage): Promise<Receipt> {
-    const received = await this.take(sourceOf(source), message);
+  /**
+   * Durable when it settles. Throws NoticeError when the message cannot be understood, the store's error when it cannot be kept, and `machine_not_yours` when
+   * it comes from `node` and is about another one's machine (retryable as long as that node is not seen here).
+   */
+  async receive(source: string, message: NoticeMessage, node?: string): Promise<Receipt> {
+    const received = await this.take(sourceOf(source), message, node);
     const list = (...wanted: readonly string[]) => received.flatMap(({ notice, outcome }) => (wanted.includes(outcome) ? [notice.id] : []));
     return { accepted: list("received"), duplicates: list("duplicate"), ignored: list("ignored", "unknown_kind") };
   }
 
   /** As `receive`, and says of each what it is. */
-  async take(source: NoticeSource, message: NoticeMessage): Promise<readonly Received[]> {
+  async take(source: NoticeSource, message: NoticeMessage, node?: string): Promise<readonly Received[]> {
     const { store, clock, ids, spotLeadMs } = this.#options;
-    if (this.#open.size >= MAX_OPEN)
+    // More would not be read back after a restart, and what is acknowledged must be.
+    if (this.#open.size >= MAX_OPEN_NOTICES)
       throw new RelevoError("notices_full", "too many notices wait for their machines", {
         class: "retryable",
         found: this.#open.size,
-        allowed: `${MAX_OPEN} at once`,
+        allowed: `${MAX_OPEN_NOTICES} at once`,
       });
-    const received = await receiveNotice(source, message, { store, clock, ids, ...(spotLeadMs === undefined ? {} : { spotLeadMs }) });
+    const received = await receiveNotice(source, message, {
+      store,
+      clock,
+      ids,
+      ...(spotLeadMs === undefined ? {} : { spotLeadMs }),
+      ...(node === undefined ? {} : { assertMay: (said) => this.#assertOwnMachine(node, said) }),
+    });
     let isNews = false;
     for (const { notice, outcome } of received) {
       this.#options.onOutcome(source.name, outcome);
@@ -139,6 +155,19 @@ export class NoticeDesk {
     }
     if (isNews) this.#options.onChange();
     return received;
+  }
+
+  /** Whoever has the token of one node's agent must not be able to clear another node. */
+  #assertOwnMachine(node: string, said: readonly Announcement[]): void {
+    const known = this.#options.world.nodes.get(undefined, node);
+    const machine = known && machineIdOf(known.spec.providerID);
+    const foreign = said.flatMap(({ machineIds }) => machineIds).find((each) => each !== machine);
+    if (foreign === undefined) return;
+    throw new RelevoError("machine_not_yours", `The agent of node ${node} may not speak for another machine.`, {
+      class: machine === undefined ? "retryable" : "terminal",
+      found: foreign,
+      allowed: machine ?? "none yet: the node is not known here, or has no providerID",
+    });
   }
 
   /** Writes down what nobody can understand, once per `key`, so that people can see it. */
@@ -174,8 +203,14 @@ export class NoticeDesk {
     if (machine === undefined) return;
     this.#departed.add(machine);
     this.#machineOfDeparted.set(nodeUid, machine);
-    for (const kept of [this.#departed, this.#machineOfDeparted])
-      if (kept.size > MAX_DEPARTED) for (const oldest of kept.keys()) if (kept.delete(oldest)) break;
+    for (const kept of [this.#departed, this.#machineOfDeparted]) bound(kept);
+  }
+
+  #rememberSubject(notice: NoticeRecord): void {
+    const subject = subjectOf(notice);
+    if (subject === undefined || !notice.machineIds.some((machine) => this.knows(machine))) return;
+    this.#ourSubjects.add(subject);
+    bound(this.#ourSubjects);
   }
 
   async #readOpen(): Promise<readonly NoticeRecord[]> {
@@ -291,6 +326,7 @@ export class NoticeDesk {
     for (const { noticeId, outcome } of settlements) {
       const notice = this.#open.get(noticeId);
       if (!notice) continue;
+      this.#rememberSubject(notice);
       if (ENDED.has(outcome)) {
         this.#open.remove(noticeId);
         this.#ending.add(noticeId);
@@ -303,6 +339,10 @@ export class NoticeDesk {
         .finally(() => this.#ending.delete(noticeId));
     }
   }
+}
+
+function bound(kept: Set<string> | Map<string, string>): void {
+  if (kept.size > MAX_REMEMBERED) for (const oldest of kept.keys()) if (kept.delete(oldest)) break;
 }
 
 /** Throws `notice_source_unknown`. */

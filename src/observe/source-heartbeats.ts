@@ -72,6 +72,10 @@ export class HeartbeatRegistry implements SourceHeartbeats {
     sender.heard = this.#clock.monotonic();
     sender.everyMs = everyMs;
     sender.trouble = trouble;
+    // To the end of the map: at its beginning is who was silent longest.
+    const key = keyOf(source, from);
+    this.#senders.delete(key);
+    this.#senders.set(key, sender);
   }
 
   /** It has not been heard by this. */
@@ -114,7 +118,7 @@ export class HeartbeatRegistry implements SourceHeartbeats {
     const known = this.#senders.get(key);
     if (known) return known;
     const made: Sender = { source, from, expectedSince: this.#clock.monotonic(), heardAt: null, heard: null, everyMs, trouble: null };
-    // The longest silent one makes room: its place in the map is the oldest.
+    // Whoever was silent longest makes room.
     if (this.#senders.size >= MAX_SENDERS)
       for (const oldest of this.#senders.keys()) {
         if (this.#configured.has(oldest)) continue;

@@ -70,7 +70,7 @@ export interface ControlPlane {
   /** What a ConfigMap freezes stays so: `PoolState.freeze` says it. */
   unfreeze(pool: string | null, by: string): Promise<readonly string[]>;
 
-  /** Throws `notice_source_unknown`, `notice_malformed` (with its field), `store_unavailable`; whatever it throws, nothing was changed. */
+  /** Throws `notice_source_unknown`, `notice_malformed` (with its field), `machine_not_yours`, `store_unavailable`; whatever it throws, nothing was changed. */
   receiveNotice(notice: IncomingNotice): Promise<NoticeReceipt>;
 
   /** An agent lives; throws `notice_source_unknown`. */
@@ -313,6 +313,8 @@ export interface IncomingNotice {
   readonly body: string;
   /** Lower-case names; without credentials. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Whose agent sent it: it may speak for the machine of this node alone. Absent: of somebody who may speak for all. */
+  readonly node?: string;
 }
 
 export interface NoticeReceipt {

@@ -13,6 +13,7 @@ const STATUS: Readonly<Record<string, number>> = {
   replica_not_yours: 403,
   node_not_yours: 403,
   source_not_yours: 403,
+  machine_not_yours: 403,
   too_many_failures: 429,
   auth_unavailable: 503,
   route_not_found: 404,

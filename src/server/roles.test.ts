@@ -140,7 +140,12 @@ test("an agent sends what agents send, for its own node", async () => {
   expect((await call("POST /v1/notices/eventbridge", "agent", {})).json().error.code).toBe("source_not_yours");
   expect((await call("POST /v1/sources/eventbridge/heartbeat", "agent", beat)).json().error.code).toBe("source_not_yours");
   expect((await call("POST /v1/sources/eventbridge/heartbeat", "operator", beat)).statusCode).toBe(204);
-  expect(fake.calls.map(({ call: name }) => name)).toEqual(["receiveHeartbeat"]);
+  await call("POST /v1/notices/ec2-metadata", "agent", {});
+  // Of which machine it may speak is known where the nodes are.
+  expect(fake.calls.map(({ call: name, with: given }) => [name, (given as { node?: string }).node])).toEqual([
+    ["receiveHeartbeat", undefined],
+    ["receiveNotice", "node-a"],
+  ]);
 });
 
 test("many wrong tokens from one address are not looked at any more; who was let in lately still is", async () => {

@@ -105,11 +105,17 @@ function queriesOf(db: Kysely<Schema>) {
 
 /** An index of PostgreSQL takes up to 2,700 bytes: a key that a stranger made longer is known by its hash. */
 function indexable(key: string): string {
-  return Buffer.byteLength(key) <= MAX_KEY_BYTES ? key : `sha256:${createHash("sha256").update(key).digest("hex")}`;
+  return Buffer.byteLength(key) <= MAX_KEY_BYTES ? withoutZero(key) : `sha256:${createHash("sha256").update(key).digest("hex")}`;
+}
+
+/** PostgreSQL keeps no zero byte: a message that holds one would be refused for ever. */
+function withoutZero(text: string): string {
+  return text.replaceAll("\0", "\u{fffd}");
 }
 
 /** Never in the middle of a character. */
-function cutBody(body: string): string {
+function cutBody(text: string): string {
+  const body = withoutZero(text);
   const bytes = Buffer.from(body, "utf8");
   if (bytes.length <= MAX_NOTICE_BYTES) return body;
   let end = MAX_NOTICE_BYTES - Buffer.byteLength(CUT_MARK);

@@ -166,7 +166,7 @@ export interface NoticeRecord {
 }
 
 /** More open notices than this are a flood, not information; the newest are kept in sight. */
-export const MAX_OPEN_NOTICES = 10_000;
+export const MAX_OPEN_NOTICES = 50_000;
 
 export interface GatewayReplicaRecord {
   readonly id: string;

@@ -46,6 +46,12 @@ function notices(it: StoreTest): void {
     expect((await store.listNotices(10)).map(({ id }) => id)).toEqual(["n-3", "n-1"]);
   });
 
+  it("a zero byte in a key or a body, which PostgreSQL refuses, is kept as a sign for what cannot be kept", async (store) => {
+    expect(await store.saveNotice(notice("n-1", { dedupeKey: "a\0b", body: "x\0y" }))).toBe(true);
+    expect(await store.saveNotice(notice("n-1", { dedupeKey: "a\0b", body: "x\0y" }))).toBe(false);
+    expect((await store.listNotices(10)).map(({ dedupeKey, body }) => [dedupeKey, body])).toEqual([["a\ufffdb", "x\ufffdy"]]);
+  });
+
   it("a body of more than 64 KiB is cut at a character and marked", async (store) => {
     await store.saveNotice(notice("n-1", { body: `x${"é".repeat(40_000)}` }));
     await store.saveNotice(notice("n-2", { body: "y".repeat(65_536) }));

@@ -136,6 +136,7 @@ test("a message that comes again while the first delivery is still in work is on
     },
     keepMalformed: ours.desk.keepMalformed.bind(ours.desk),
     knows: () => true,
+    knowsSubject: () => true,
   };
   const queue = new SdkQueue({ url });
   queue.setVisibility = async () => {}; // renewals are lost
@@ -158,6 +159,7 @@ test("while it is in work a message is kept from others by renewing its visibili
     },
     keepMalformed: ours.desk.keepMalformed.bind(ours.desk),
     knows: () => true,
+    knowsSubject: () => true,
   };
   ours.poll(url, { keeper: slow, visibilitySeconds: 2 });
   await moto.send(url, spot("e1", "i-0000001"));

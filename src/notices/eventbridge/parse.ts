@@ -145,13 +145,14 @@ const scheduledSchema = z.object({ startTime: healthTime });
 /** One event may name several machines, and things that are no machines. An event that is closed takes back what was said of it. */
 function readHealth(value: unknown): Meaning {
   const detail = parseWith(healthSchema, value, ["detail"]);
+  const isClosed = detail.statusCode?.toLowerCase() === "closed";
+  // Of a closed event all machines are resolved, and all of them are meant.
   const machineIds = detail.affectedEntities
-    .filter(({ entityValue, status }) => ec2InstanceId.safeParse(entityValue).success && status?.toUpperCase() !== "RESOLVED")
+    .filter(({ entityValue, status }) => ec2InstanceId.safeParse(entityValue).success && (isClosed || status?.toUpperCase() !== "RESOLVED"))
     .map(({ entityValue }) => entityValue);
   const subject = detail.eventArn === undefined ? {} : { subject: detail.eventArn };
   if (detail.service !== "EC2" || detail.eventTypeCategory !== "scheduledChange") return { reason: null, machineIds, deadline: null };
-  if (detail.statusCode?.toLowerCase() === "closed")
-    return { reason: detail.eventArn === undefined ? null : "withdrawn", machineIds, deadline: null, ...subject };
+  if (isClosed) return { reason: detail.eventArn === undefined ? null : "withdrawn", machineIds, deadline: null, ...subject };
   return {
     reason: "scheduled_maintenance",
     machineIds,

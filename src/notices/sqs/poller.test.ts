@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
+import { RelevoError } from "../../kernel/errors.ts";
 import { VirtualClock } from "../../kernel/virtual-clock.ts";
 import type { NoticeRecord } from "../../store/port.ts";
 import { spotInterruptionWarning, stateChange } from "../eventbridge/compose.ts";
+import { subjectOf } from "../notice.ts";
 import { receiveNotice } from "../receive.ts";
 import { QueuePoller, type NoticeKeeper, type PollerOptions } from "./poller.ts";
 import type { NoticeQueue, QueueMessage, ReceiveOptions } from "./queue.ts";
@@ -73,6 +75,8 @@ class FakeQueue implements NoticeQueue {
 interface Cluster extends NoticeKeeper {
   readonly saved: NoticeRecord[];
   isAway: boolean;
+  /** What the store will never take. */
+  refuses: string | null;
   saveMs: number;
 }
 
@@ -81,7 +85,8 @@ function cluster(clock: VirtualClock, name: string, machines: readonly string[])
   let ids = 0;
   const save = async (notice: NoticeRecord): Promise<boolean> => {
     if (self.saveMs > 0) await clock.sleep(self.saveMs);
-    if (self.isAway) throw new Error("the store is away");
+    if (self.isAway) throw new RelevoError("store_unavailable", "the store is away", { class: "retryable" });
+    if (self.refuses !== null && notice.body.includes(self.refuses)) throw new TypeError("a fault of ours");
     if (self.saved.some(({ source, dedupeKey }) => source === notice.source && dedupeKey === notice.dedupeKey)) return false;
     self.saved.push(notice);
     return true;
@@ -90,6 +95,7 @@ function cluster(clock: VirtualClock, name: string, machines: readonly string[])
   const self: Cluster = {
     saved: [],
     isAway: false,
+    refuses: null,
     saveMs: 0,
     take: (source, message) => receiveNotice(source, message, parts),
     keepMalformed: async (source, key, body) => {
@@ -106,6 +112,8 @@ function cluster(clock: VirtualClock, name: string, machines: readonly string[])
       });
     },
     knows: (machine) => machines.includes(machine),
+    knowsSubject: (notice) =>
+      self.saved.some((each) => subjectOf(each) === subjectOf(notice) && each.machineIds.some((machine) => machines.includes(machine))),
   };
   return self;
 }
@@ -157,7 +165,7 @@ test("while the store is away a message stays in hand, is not delivered again, a
   poller(ours).start();
   await clock.advance(10 * 60_000);
   expect([queue.counts(), queue.deleted, queue.dead]).toEqual([[1], [], []]);
-  expect(troubles[0]).toBe("a notice cannot be written down and is kept in hand: Error: the store is away");
+  expect(troubles[0]).toBe("a notice cannot be written down and is kept in hand: RelevoError: the store is away");
   ours.isAway = false;
   await clock.advance(15_000);
   expect([outcomes(ours), queue.deleted]).toEqual([["e1 received"], ["m-1"]]);
@@ -227,22 +235,49 @@ test("a machine that nobody knows: the message is given back for five minutes, t
   expect([leaving.queue.deleted, leaving.queue.counts().length]).toEqual([[], 1]);
 });
 
+const health = (id: string, more: object): string =>
+  JSON.stringify({
+    ...(JSON.parse(spot(id)) as object),
+    source: "aws.health",
+    "detail-type": "AWS Health Event",
+    detail: { service: "EC2", eventTypeCategory: "scheduledChange", startTime: "Mon, 14 Jan 2030 09:00:00 GMT", ...more },
+  });
+
+test("a withdrawal that names no machine reaches the cluster whose notice it takes back, whoever receives it first", async () => {
+  const { clock, queue, ours, poller } = setUp({ machines: ["i-0000001"] });
+  const theirs = cluster(clock, "theirs", ["i-0000002"]);
+  const of = (index: number) => ({ eventArn: `arn:${index}` });
+  const indexes = Array.from({ length: 40 }, (_, index) => index);
+  queue.send(
+    ...indexes.map((index) => health(`said-${index}`, { ...of(index), affectedEntities: [{ entityValue: `i-000000${1 + (index % 2)}` }] })),
+  );
+  poller(ours).start();
+  poller(theirs).start();
+  await clock.advance(30_000);
+  queue.send(...indexes.map((index) => health(`closed-${index}`, { ...of(index), statusCode: "closed" })));
+  await clock.advance(30_000);
+  const closed = ({ saved }: Cluster, part: number) =>
+    saved.filter(({ reason, dedupeKey }) => reason === "withdrawn" && Number(dedupeKey.split("-").at(-1)) % 2 === part).length;
+  expect([closed(ours, 0), closed(theirs, 1), new Set(queue.deleted).size]).toEqual([20, 20, 80]);
+});
+
+test("a message that is refused for a reason that does not pass is given back, and holds up no other", async () => {
+  const { clock, queue, ours, poller } = setUp({ maxReceiveCount: 4 });
+  ours.refuses = "poison";
+  queue.send(...Array.from({ length: 8 }, (_, index) => spot(`poison-${index}`)));
+  poller(ours, { receivers: 1 }).start();
+  await clock.advance(5_000);
+  queue.send(spot("e1"));
+  await clock.advance(30_000);
+  expect(outcomes(ours)).toEqual(["e1 received"]);
+  await clock.advance(10 * 60_000);
+  expect([queue.dead.length, queue.deleted.length]).toEqual([8, 1]);
+});
+
 test("one event that names machines of two clusters reaches both", async () => {
   const { clock, queue, ours, poller } = setUp({ machines: ["i-0000001"] });
   const theirs = cluster(clock, "theirs", ["i-0000002"]);
-  queue.send(
-    JSON.stringify({
-      ...(JSON.parse(spot("e1")) as object),
-      source: "aws.health",
-      "detail-type": "AWS Health Event",
-      detail: {
-        service: "EC2",
-        eventTypeCategory: "scheduledChange",
-        startTime: "Mon, 14 Jan 2030 09:00:00 GMT",
-        affectedEntities: [{ entityValue: "i-0000001" }, { entityValue: "i-0000002" }],
-      },
-    }),
-  );
+  queue.send(health("e1", { affectedEntities: [{ entityValue: "i-0000001" }, { entityValue: "i-0000002" }] }));
   poller(ours).start();
   poller(theirs).start();
   await clock.advance(30_000);

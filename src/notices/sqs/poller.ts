@@ -2,7 +2,8 @@
  * Takes notices from a queue, with several receivers at once.
  *
  * 1. A message is deleted only after all that it says is durable. While the store is away it stays in hand, and nothing more is received: its receive count
- *    does not rise for our trouble, so it does not end among the dead letters.
+ *    does not rise for our trouble, so it does not end among the dead letters. Only a message that is refused for a reason that does not pass is given back,
+ *    as one that cannot be understood: it must not hold up the others.
  * 2. While a message is in hand nobody else gets it: its visibility is renewed. When it comes again all the same, what it says is there already.
  * 3. What cannot be understood is written down and shown, and left in the queue with a growing pause: the queue's own redrive policy makes it a dead letter.
  * 4. What names a machine that this cluster does not know is written down too (its node may be about to register), and given back soon, for another cluster
@@ -12,7 +13,8 @@ import type { Clock } from "../../kernel/clock.ts";
 import type { Random } from "../../kernel/random.ts";
 import { autoScalingSource, isOfAutoScaling } from "../autoscaling/parse.ts";
 import { eventBridgeSource } from "../eventbridge/parse.ts";
-import { NoticeError } from "../notice.ts";
+import { isRetryable } from "../../kernel/errors.ts";
+import { type Notice, NoticeError } from "../notice.ts";
 import type { Received } from "../receive.ts";
 import type { NoticeMessage, NoticeSource } from "../source.ts";
 import type { NoticeQueue, QueueMessage } from "./queue.ts";
@@ -24,6 +26,8 @@ export interface NoticeKeeper {
   keepMalformed(source: NoticeSource, key: string, body: string, error: NoticeError): Promise<void>;
   /** True when the machine has, is about to have or lately had a node in this cluster. */
   knows(machineId: string): boolean;
+  /** Of a withdrawal that names no machine: true when what it takes back is of a machine that this cluster knows. */
+  knowsSubject(notice: Notice): boolean;
 }
 
 export interface PollerOptions {
@@ -54,6 +58,8 @@ const UNCLAIMED_AFTER_MS = 5 * 60_000;
 /** Messages whose first sight is remembered. */
 const MAX_REMEMBERED = 20_000;
 const RETRY = { firstMs: 200, mostMs: 10_000 };
+/** How often a message is tried that is refused for a reason that does not pass by itself. */
+const FAULTS = 5;
 /** In good order a batch ends at once; a store that hangs is not waited for. */
 const STOP_WITHIN_MS = 5_000;
 
@@ -148,16 +154,21 @@ export class QueuePoller {
       await this.#untilKept(() => keeper.keepMalformed(source, message.id, message.body, error));
       return { againInSeconds: malformedAgainIn(message.receiveCount) };
     }
-    if (received === undefined) return { againInSeconds: 0 };
-    const strangers = received
-      .filter(({ notice: { reason } }) => reason !== null && reason !== "unknown_kind")
-      .flatMap(({ notice }) => notice.machineIds.filter((machine) => !keeper.knows(machine)));
-    if (strangers.length === 0) return this.#forget(message);
+    if (received === undefined) return { againInSeconds: this.#stop.signal.aborted ? 0 : malformedAgainIn(message.receiveCount) };
+    if (received.every(({ notice }) => this.#isOurs(notice))) return this.#forget(message);
     if (this.#seenForMs(message) < unclaimedAfterMs) return { againInSeconds: strangersAgainIn(message.receiveCount) };
     return unclaimed === "delete" ? this.#forget(message) : { againInSeconds: malformedAgainIn(message.receiveCount) };
   }
 
-  /** Undefined when it was stopped before. A NoticeError is the message's fault and thrown; anything else is ours and passes. */
+  /** True when no other cluster has to hear of it. */
+  #isOurs(notice: Notice): boolean {
+    const { keeper } = this.#options;
+    if (notice.reason === null || notice.reason === "unknown_kind") return true;
+    if (notice.reason === "withdrawn" && notice.machineIds.length === 0) return keeper.knowsSubject(notice);
+    return notice.machineIds.every((machine) => keeper.knows(machine));
+  }
+
+  /** Undefined when it was stopped before, or will never be kept. A NoticeError is the message's fault and thrown; anything else is ours. */
   async #untilKept<T>(keep: () => Promise<T>): Promise<T | undefined> {
     for (let failures = 0; !this.#stop.signal.aborted; failures++) {
       try {
@@ -165,6 +176,7 @@ export class QueuePoller {
       } catch (error) {
         if (error instanceof NoticeError) throw error;
         this.#tell(error, "a notice cannot be written down and is kept in hand");
+        if (!isRetryable(error) && failures + 1 >= FAULTS) return undefined;
         await this.#pause(failures);
       }
     }

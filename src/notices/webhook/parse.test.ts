@@ -26,16 +26,16 @@ const MACHINE = "openstack:///8f0c6a5b-2b1e-4c55-9a41-1d1b5f0a0001";
 test("every documented form is understood (S1)", () => {
   expect(Object.fromEntries(readdirSync(FOLDER).map((name) => [name, parse(sample(name))]))).toEqual({
     "plain.json": {
-      dedupeKey: "change-4711",
-      subject: "change-4711",
+      dedupeKey: " change-4711",
+      subject: " change-4711",
       reason: "scheduled_maintenance",
       machineIds: [MACHINE],
       deadline: Date.parse("2026-12-14T09:00:00Z"),
       clusterHint: "rack-7",
     },
     "cancelled.json": {
-      dedupeKey: "change-4711-cancelled",
-      subject: "change-4711",
+      dedupeKey: " change-4711-cancelled",
+      subject: " change-4711",
       reason: "withdrawn",
       machineIds: [],
       deadline: null,
@@ -72,6 +72,20 @@ test("a cancellation is of the same subject as what it takes back, and is no dup
   );
   expect(subjectOf(cancelled ?? { source: "", dedupeKey: "" })).toBe(subjectOf(said ?? { source: "", dedupeKey: "" }));
   expect(cancelled?.dedupeKey).not.toBe(said?.dedupeKey);
+});
+
+test("no sender's source and id are another sender's: what is a duplicate of nothing is kept", () => {
+  const event = { specversion: "1.0", type: "dev.relevo.notice.going", data: { machines: [MACHINE] } };
+  const keys = [
+    { id: "a b c", kind: "going", machines: [MACHINE] },
+    { ...event, source: "a", id: "b c" },
+    { ...event, source: "a b", id: "c" },
+    { ...event, source: "a%20b", id: "c" },
+    { ...event, source: " a", id: "b c" },
+    { ...event, source: "a b", id: "c", type: "other" },
+  ].map((body) => parse(body).dedupeKey);
+  // The last one is the third one's, of another type: the same id of the same source is the same event.
+  expect(new Set(keys).size).toBe(5);
 });
 
 test("what goes now has its end now, unless a time is given", () => {

@@ -65,7 +65,7 @@ function understand({ body, headers }: NoticeMessage): Announcement {
   const isStructured = /^application\/cloudevents\+json\b/i.test(headers["content-type"] ?? "") || Object.hasOwn(message, "specversion");
   if (isStructured) return parseCloudEvent(message, dataOf(message), ["data"]);
   const { id: sentId, kind, ...data } = parseWith(plainSchema, message);
-  return announce(kind, sentId, "", data, []);
+  return announce(kind, sentId, scopeOf(""), data, []);
 }
 
 function parseCloudEvent(attributes: unknown, data: unknown, path: readonly string[]): Announcement {
@@ -73,9 +73,12 @@ function parseCloudEvent(attributes: unknown, data: unknown, path: readonly stri
   const kind = event.type.startsWith(CLOUD_EVENT_TYPE) ? event.type.slice(CLOUD_EVENT_TYPE.length) : event.type;
   const hasKind = event.type.startsWith(CLOUD_EVENT_TYPE);
   // Of a type that is not ours the data may be anything.
-  if (!hasKind) return { dedupeKey: `${event.source} ${event.id}`, reason: "unknown_kind", machineIds: [], deadline: null };
-  return announce(kind, event.id, `${event.source} `, parseWith(dataSchema, data, path), path);
+  if (!hasKind) return { dedupeKey: `${scopeOf(event.source)}${event.id}`, reason: "unknown_kind", machineIds: [], deadline: null };
+  return announce(kind, event.id, scopeOf(event.source), parseWith(dataSchema, data, path), path);
 }
+
+/** The source without a space, and one: no source and id are written like another source and another id. Our own form has no source. */
+const scopeOf = (source: string): string => `${source.replaceAll("%", "%25").replaceAll(" ", "%20")} `;
 
 /** `scope` makes ids of several senders differ. */
 function announce(kind: string, sentId: string, scope: string, data: z.output<typeof dataSchema>, path: readonly string[]): Announcement {

@@ -36,6 +36,7 @@ export function fakeNodes(): FakeNodes {
   const world = {
     nodes: {
       list: () => [...nodes.values()],
+      get: (_namespace: undefined, name: string) => nodes.get(name),
       byIndex: (index: string, value: string) => [...nodes.values()].filter((node) => matches(index, value, node)),
       synced: () => isComplete,
       onChange: (listener: (change: Change<KubeNode>) => void) => {

@@ -51,10 +51,11 @@ export const noticeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
       assertSender(caller, headers, raw);
       const source = getSource(params.source);
       if (caller.kind === "agent") assertAgentsSource(source);
+      const node = caller.kind === "agent" ? { node: ownNode(caller.node) } : {};
       const passedOn = Object.fromEntries(
         NOTICE_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, first(headers[name]) ?? ""]])),
       );
-      const receipt = await controlPlane.receiveNotice({ source, body: decode(raw), headers: passedOn });
+      const receipt = await controlPlane.receiveNotice({ source, body: decode(raw), headers: passedOn, ...node });
       log.info({ event: "notice", source, ...receipt }, "a notice was received");
       return await reply
         .code(202)
@@ -100,6 +101,15 @@ function assertAgentsSource(name: string): void {
     allowed: NOTICE_SOURCES.filter(({ sender }) => sender === "agent")
       .map((each) => each.name)
       .join(", "),
+  });
+}
+
+/** Throws `node_not_yours`. */
+function ownNode(node: string | null): string {
+  if (node !== null) return node;
+  throw new RelevoError("node_not_yours", "This agent may not speak for any node.", {
+    found: null,
+    allowed: "none: its token is bound to no node",
   });
 }
 
