@@ -73,7 +73,7 @@ test("a sound installation is ok in every part", async () => {
       "ok       store: writable",
       "ok       store epochs: era 0; nobody has seen more",
       "ok       gateway gw-1: is connected and current",
-      "ok       nodes: all 1 belong to a declared provisioner",
+      "ok       notices: no queue and no agent sends any here: only what the cluster shows, and webhooks",
       "ok       pool default/orders: 4 of 4 serve, mode Act",
       "ok       own cordons: none",
       "ok       held steps: none",
@@ -93,18 +93,38 @@ test("a store that cannot be written is refused, with what stops", async () => {
   });
 });
 
-test("a node that no declared provisioner owns refuses the pool's mode Act (D17); provisioner none allows it", async () => {
-  const nodes = [NODE, { ...NODE, name: "node-b", owner: null }];
-  const pool = aPool();
-  const spec = { ...pool.document.spec, disruption: { ...pool.document.spec.disruption, provisioners: ["none" as const] } };
+test("what the controller found in its cluster is told as it is", async () => {
+  const examined = [
+    {
+      check: "nodes for default/orders",
+      state: "refused",
+      message: "belong to no declared provisioner (karpenter): node-b (none)",
+      todo: "declare it",
+    },
+    { check: "karpenter", state: "ok", message: "karpenter.sh/v1 is served", todo: null },
+  ] as const;
 
-  expect(await findings({ nodes })).toEqual({
+  expect(await findings({ examined })).toEqual({
     code: 3,
+    lines: ["refused  nodes for default/orders: belong to no declared provisioner (karpenter): node-b (none); declare it"],
+  });
+});
+
+test("a sender of notices that is silent, was never heard or has trouble is a warning", async () => {
+  const sender = { source: "ec2-metadata", from: "node-a", isSilent: false, lastHeardAt: NOON, everyMs: 30_000, trouble: null };
+  const senders = [
+    sender,
+    { ...sender, from: "node-b", isSilent: true },
+    { ...sender, source: "sqs", from: "queue-a", isSilent: true, lastHeardAt: null, trouble: "access denied" },
+  ];
+
+  expect(await findings({ senders })).toEqual({
+    code: 0,
     lines: [
-      "refused  nodes for default/orders: belong to no declared provisioner (karpenter): node-b (none); declare their owner in spec.disruption.provisioners, or keep the pool's pods off them",
+      "warning  notices of ec2-metadata: node-b is silent since 2030-01-01T12:00:00.000Z; see its log; another replica may hear it: relevo get sources",
+      "warning  notices of sqs: queue-a was never heard: access denied; see docs/notices.md, The queue",
     ],
   });
-  expect(await findings({ nodes, pools: [{ ...pool, document: { ...pool.document, spec } }] })).toEqual({ code: 0, lines: [] });
 });
 
 test("no gateway is refused; one that is silent, cut off or behind is a warning", async () => {
@@ -194,7 +214,7 @@ test("a part that fails does not keep the others from telling", async () => {
     "store ok",
     "store epochs ok",
     "gateway gw-1 ok",
-    "nodes ok",
+    "notices ok",
     "pool default/orders ok",
     "controller refused",
     "held steps ok",

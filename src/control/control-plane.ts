@@ -72,6 +72,8 @@ export interface ControlPlaneParts {
   readonly podLosses?: Pick<PodLosses, "of"> | undefined;
   /** What is frozen beside the store. */
   readonly freezes?: FreezeSource | undefined;
+  /** Looks at what is under this controller; absent: nobody does. */
+  readonly examine?: (() => Promise<readonly Finding[]>) | undefined;
   readonly clock: Clock & { notBefore?(stamp: Instant): void };
   readonly ids: Ids;
 }

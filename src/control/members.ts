@@ -1,15 +1,20 @@
 /** The replicas of the controller: who lives, and where each is reached. It only elects: who may act for a pool is in the store. */
 import type { ElectionTiming } from "../kube/election-state.ts";
+import { compareVersions } from "../model/version.ts";
 import { ControllerMembers, type ControllerMembersOptions } from "../kube/election.ts";
 
 export interface Member {
   readonly id: string;
   /** Of its HTTP API, as other replicas and gateways reach it; null when it says none. */
   readonly api: string | null;
+  /** Absent: it says none. */
+  readonly version?: string | undefined;
 }
 
 export interface Members {
   readonly self: string;
+  /** Of this program; absent: nobody compares. */
+  readonly version?: string | undefined;
   /** False: there is one replica and no election. */
   readonly isShared: boolean;
   /** Settles once this replica is seen to live, by the others too, and knows the others. */
@@ -52,6 +57,7 @@ export function electedMembers(options: ElectedMembersOptions): Members {
   const listeners = new Set<() => void>();
   return {
     self: options.id,
+    version: options.version,
     isShared: true,
     start() {
       members = new ControllerMembers({ timing: TIMING, ...options, apiUrl: options.apiUrl() });
@@ -69,4 +75,23 @@ export function electedMembers(options: ElectedMembersOptions): Members {
       return () => listeners.delete(listener);
     },
   };
+}
+
+/** Live replicas of another version than this one, `id (version)`. */
+export function otherVersions(members: Members): readonly string[] {
+  return others(members, (version, own) => version !== own);
+}
+
+/** D17: a live replica from before this version may not know what a pool would be activated for. Undefined: there is none. */
+export function olderReplica(members: Members): string | undefined {
+  return others(members, (version, own) => version === undefined || compareVersions(version, own) < 0)[0];
+}
+
+function others(members: Members, matches: (version: string | undefined, own: string) => boolean): readonly string[] {
+  const own = members.version;
+  if (own === undefined) return [];
+  return members
+    .live()
+    .filter(({ id, version }) => id !== members.self && matches(version, own))
+    .map(({ id, version }) => `${id} (${version ?? "of no known version"})`);
 }

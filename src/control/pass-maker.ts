@@ -21,6 +21,7 @@ import type { EvacuationDesk } from "./evacuation-desk.ts";
 import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import type { Leftovers } from "./leftovers.ts";
+import { type Members, olderReplica } from "./members.ts";
 import type { Pass } from "./pass.ts";
 import { withHolds } from "./pass-notes.ts";
 import type { PoolEntry } from "./pool-informer.ts";
@@ -41,6 +42,7 @@ export interface PassMakerParts {
   readonly trust: StoreTrust;
   readonly leftovers: Leftovers;
   readonly freezes?: FreezeSource | undefined;
+  readonly members: Members;
   /** Asks why pods find no place; nobody does when absent. */
   readonly placementTroubles?: PlacementTroubles;
   /** The last one over each pool of this controller. */
@@ -111,10 +113,23 @@ export class PassMaker {
     const advice = isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now);
     const others = [...this.#parts.passes.values()].map((pass) => pass.snapshot);
     const noPlace = this.#parts.placementTroubles?.look(seen.pool, waitingPods(seen)) ?? NOTHING_KNOWN;
-    const snapshot = { ...seen, ...advice, noPlace, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, others, now)) };
+    const older = notYetActive(seen) ? olderReplica(this.#parts.members) : undefined;
+    const made = { ...seen, ...advice, noPlace, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, others, now)) };
+    const snapshot = older === undefined ? made : observing(made);
     const pass = { snapshot, plan: planPool(snapshot, now), at: now };
-    return holder === undefined
-      ? pass
-      : withHolds(pass, [{ kind: "hold", subject: "", reason: reason("route_taken", { route, pool: holder }) }]);
+    return withHolds(pass, [
+      ...(holder === undefined ? [] : [{ kind: "hold" as const, subject: "", reason: reason("route_taken", { route, pool: holder }) }]),
+      ...(older === undefined ? [] : [{ kind: "hold" as const, subject: "", reason: reason("older_replica", { replica: older }) }]),
+    ]);
   }
+}
+
+/** D17: its mode says Act and nothing was done for it yet: no pod of it carries our marks. One that is active stays so while replicas are exchanged. */
+function notYetActive({ spec, instances }: PoolSnapshot): boolean {
+  return spec.disruption.mode === "Act" && !instances.some(({ pods }) => pods.some(({ protectedByUs }) => protectedByUs));
+}
+
+function observing(snapshot: PoolSnapshot): PoolSnapshot {
+  const { spec } = snapshot;
+  return { ...snapshot, spec: { ...spec, disruption: { ...spec.disruption, mode: "Observe" } } };
 }

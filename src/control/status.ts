@@ -32,7 +32,7 @@ export interface PoolStatus {
 }
 
 /** Reasons that an operator should hear of: they do not go away by themselves soon. */
-const HELD: readonly ReasonCode[] = [
+export const HELD: readonly ReasonCode[] = [
   "candidates_held",
   "no_capacity",
   "evacuation_unsavable",
@@ -45,6 +45,7 @@ const HELD: readonly ReasonCode[] = [
   "lease_brake",
   "lease_unasked",
   "frozen",
+  "older_replica",
   "inventory_error",
   "deletion_refused",
   "store_unavailable",

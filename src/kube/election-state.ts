@@ -24,6 +24,8 @@ export const ELECTION_DEFAULTS: ElectionTiming = { renewEveryMs: 1_000, duration
 export interface ControllerMember {
   readonly id: string;
   readonly api: string;
+  /** Absent: it says none. */
+  readonly version?: string | undefined;
 }
 
 export interface SeenLease extends ControllerMember {
@@ -85,7 +87,9 @@ export function stepElection(state: ElectionState, event: ElectionEvent, at: num
 /** Who counts as alive, us included, by id; nobody before our own Lease is there and all others were listed once: before that nothing may be claimed. */
 export function liveMembers(state: ElectionState): readonly ControllerMember[] {
   if (!isReady(state)) return [];
-  const others = [...state.others.values()].filter(({ isLive }) => isLive).map(({ id, api }) => ({ id, api }));
+  const others = [...state.others.values()]
+    .filter(({ isLive }) => isLive)
+    .map(({ id, api, version }) => ({ id, api, ...(version === undefined ? {} : { version }) }));
   return [state.self, ...others].toSorted((one, other) => (one.id < other.id ? -1 : 1));
 }
 

@@ -35,6 +35,8 @@ export interface ControllerMembersOptions {
   readonly id: string;
   /** The URL at which other replicas and gateways reach this one's HTTP API. */
   readonly apiUrl: string;
+  /** Of this program. */
+  readonly version?: string | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: InformerLog;
@@ -68,8 +70,8 @@ export class ControllerMembers {
 
   constructor(options: ControllerMembersOptions) {
     this.#options = options;
-    const { api, namespace, clock, random, log, id, apiUrl, timing = ELECTION_DEFAULTS } = options;
-    this.#state = electionState({ id, api: apiUrl }, timing);
+    const { api, namespace, clock, random, log, id, apiUrl, version, timing = ELECTION_DEFAULTS } = options;
+    this.#state = electionState({ id, api: apiUrl, ...(version === undefined ? {} : { version }) }, timing);
     this.#leases = createInformer({
       api,
       namespace,
@@ -174,7 +176,7 @@ export class ControllerMembers {
   }
 
   #draft(renewTime: string): KubeObjectDraft {
-    const { id, namespace, apiUrl } = this.#options;
+    const { id, namespace, apiUrl, version } = this.#options;
     return {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
@@ -182,7 +184,7 @@ export class ControllerMembers {
         name: leaseName(id),
         namespace,
         labels: { [LABELS.controller]: id },
-        annotations: { [ANNOTATIONS.controllerApi]: apiUrl },
+        annotations: { [ANNOTATIONS.controllerApi]: apiUrl, ...(version === undefined ? {} : { [ANNOTATIONS.version]: version }) },
       },
       spec: {
         holderIdentity: id,
@@ -280,13 +282,17 @@ function parseLease(
   const { name, uid, resourceVersion, labels, annotations } = object.metadata;
   const id = labels?.[LABELS.controller];
   const api = annotations?.[ANNOTATIONS.controllerApi];
+  const version = annotations?.[ANNOTATIONS.version];
   if (id === undefined || api === undefined) return { ok: false, problem: "it does not say whose it is and where that one is reached" };
   const { renewTime, acquireTime } = (object["spec"] ?? {}) as { readonly renewTime?: unknown; readonly acquireTime?: unknown };
-  return { ok: true, value: { name, uid, resourceVersion, id, api, stamp: `${String(acquireTime)} ${String(renewTime)}` } };
+  return { ok: true, value: { name, uid, resourceVersion, id, api, version, stamp: `${String(acquireTime)} ${String(renewTime)}` } };
 }
 
 function isSame(one: readonly ControllerMember[], other: readonly ControllerMember[]): boolean {
-  return one.length === other.length && one.every(({ id, api }, index) => other[index]?.id === id && other[index]?.api === api);
+  return (
+    one.length === other.length &&
+    one.every(({ id, api, version }, index) => other[index]?.id === id && other[index]?.api === api && other[index]?.version === version)
+  );
 }
 
 function codeOf(error: unknown): string {

@@ -10,6 +10,7 @@
 import type { ResourceType } from "./api.ts";
 import {
   CONFIG_MAPS,
+  DAEMON_SETS,
   DEPLOYMENTS,
   EVENTS,
   LEASES,
@@ -38,6 +39,7 @@ export const CAPABILITIES = [
   "calls",
   "agent",
   "freeze",
+  "doctor",
 ] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
@@ -152,6 +154,11 @@ export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = 
     may(CONTROLLERS, { as: "agent", verbs: ["notify"], why: "tell the controller of its own node, and nothing else" }),
   ],
   freeze: [may(CONFIG_MAPS, { verbs: WATCH, names: [FREEZE_CONFIG_MAP], why: "a freeze that needs neither the store nor Relevo's API" })],
+  doctor: [
+    may(DAEMON_SETS, { verbs: ["list"], why: "who else acts on nodes" }),
+    may({ group: "autoscaling", plural: "horizontalpodautoscalers" }, { verbs: ["list"], why: "who else sets the size of an instance" }),
+    may({ group: "keda.sh", plural: "scaledobjects" }, { verbs: ["list"], why: "who else sets the size of an instance" }),
+  ],
   agent: [may(PODS, { as: "agent", verbs: ["list"], why: "which instances are on its node, to tell them while the controller is away" })],
 };
 

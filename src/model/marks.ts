@@ -22,6 +22,8 @@ export const ANNOTATIONS = {
   cordonedFor: "relevo.dev/cordoned-for",
   /** On a controller's Lease: the URL at which other replicas and gateways reach it. */
   controllerApi: "relevo.dev/api",
+  /** On a controller's Lease: its version; none: from before there was this mark. */
+  version: "relevo.dev/version",
 } as const;
 
 /** Marks that others read: on a pod they keep a voluntary disruption away. */

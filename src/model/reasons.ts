@@ -61,6 +61,7 @@ export const REASONS = {
   nothing_condemned: "no evidence is against any instance",
   mode_off: "disruption.mode is Off: nothing that is seen causes a change",
   mode_observe: "disruption.mode is Observe: this is what would be done in Act: {would}",
+  older_replica: "{replica} lives and is older than this version: the pool is not activated before it is gone, and only observed",
   frozen: "the pool is frozen until {until}: {why}",
   store_unavailable: "the store cannot be written: nothing is admitted, sealed or deleted until it can",
   store_rewound:

@@ -538,6 +538,7 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/v1/controllers",
     "/v1/cordons",
     "/v1/evidence",
+    "/v1/examination",
     "/v1/explain",
     "/v1/forced-seals",
     "/v1/freeze",

@@ -102,6 +102,8 @@ export async function runController(options: ControllerProcessOptions): Promise<
     ...(options.absorption === undefined ? {} : { absorption: options.absorption }),
     ...(options.instancesAccount === undefined ? {} : { instancesAccount: options.instancesAccount }),
     readsEvents: true,
+    capabilities: ["events", "apply", "freeze", "doctor", ...(options.access?.kubernetes ? (["access_review"] as const) : [])],
+    ownNamespace: options.ownNamespace ?? options.replicas?.namespace ?? null,
     cluster: { hasPriorityClasses: options.priorityClasses ?? false },
   });
   const server = await createServer({
@@ -158,6 +160,7 @@ function membersOf(
     namespace,
     id: id ?? systemIds.next("replica"),
     apiUrl: () => url ?? listensAt(),
+    version: VERSION,
     clock: systemClock,
     random: systemRandom,
     log: (level, message, fields) => log[level](fields, message),

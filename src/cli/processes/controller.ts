@@ -25,6 +25,7 @@ import type { Ids } from "../../kernel/ids.ts";
 import type { Random } from "../../kernel/random.ts";
 import type { KubeApi } from "../../kube/api.ts";
 import { createInformer } from "../../kube/informer.ts";
+import type { Capability } from "../../kube/permissions.ts";
 import { POOLS } from "../../kube/resources.ts";
 import { CapacityMonitor } from "../../observe/capacity.ts";
 import { HealthMonitor } from "../../observe/health.ts";
@@ -36,10 +37,12 @@ import type { MachineState } from "../../notices/autoscaling/keeper.ts";
 import { PlacementTroubles } from "../../observe/placement-troubles.ts";
 import { PodLosses } from "../../observe/pod-losses.ts";
 import { createWorld } from "../../observe/world.ts";
+import { examineOnce } from "../../proof/cluster/examine.ts";
 import type { ControlPlane } from "../../server/control-plane.ts";
 import type { Logger } from "../../server/log.ts";
 import type { Metrics } from "../../server/metrics.ts";
 import type { Store } from "../../store/port.ts";
+import { clusterFacts } from "./cluster-facts.ts";
 
 /** What another replica has received is known here after so long. */
 const REREAD_NOTICES_MS = 1_000;
@@ -68,6 +71,10 @@ export interface ControllerComposition {
   readonly readsEvents?: boolean;
   /** What is frozen beside the store. */
   readonly freezes?: FreezeSource;
+  /** Beside what its pools need: about these it asks when it examines the cluster. */
+  readonly capabilities?: readonly Capability[];
+  /** In which it runs; null or absent: outside of the cluster. */
+  readonly ownNamespace?: string | null;
   /** The replicas of the controller; one alone when absent. */
   readonly members?: Members;
   /** How instances renew a writer lease here; absent: no admission hands one out. */
@@ -225,6 +232,18 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       journal,
       members,
       freezes: options.freezes,
+      examine: examineOnce(
+        clusterFacts({
+          kube,
+          clock,
+          store,
+          world,
+          pools,
+          members,
+          capabilities: options.capabilities ?? [],
+          ownNamespace: options.ownNamespace ?? null,
+        }),
+      ),
       clock,
       ids,
     }),

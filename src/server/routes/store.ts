@@ -1,16 +1,27 @@
-/** The store itself: whether it was rewound, and to go on with it. */
+/** What is under the controller: the store, whether it was rewound and to go on with it; and the cluster. */
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { RouteContext } from "../app.ts";
 import { nameOf } from "../callers.ts";
 import { renderStore } from "../render.ts";
-import { storeView } from "../views.ts";
+import { findingView, storeView } from "../views.ts";
 
 export const storeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { controlPlane, log }) => {
   app.get(
     "/v1/store",
     { schema: { summary: "Whether somebody has seen more of the store than is in it", response: { 200: storeView } } },
     async () => renderStore(await controlPlane.checkStore()),
+  );
+
+  app.get(
+    "/v1/examination",
+    {
+      schema: {
+        summary: "What is wrong with the cluster and the store: permissions, definitions, owners of nodes, who else acts there; changes nothing",
+        response: { 200: z.object({ items: z.array(findingView) }) },
+      },
+    },
+    async () => ({ items: (await controlPlane.examine()).map((finding) => ({ ...finding })) }),
   );
 
   app.post(
