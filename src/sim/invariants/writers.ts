@@ -1,5 +1,6 @@
 import { compareEpochs, type Epoch } from "../../kernel/epoch.ts";
 import { isRouted } from "../../model/phase.ts";
+import type { SimEvent } from "../events.ts";
 import type { Checker } from "./checker.ts";
 
 /** Watches: results as they land at a sink, the ground truth of who writes. */
@@ -64,6 +65,12 @@ export function tombstonesStay(): Checker {
   };
 }
 
+/** A recovery ends every lease without a commit of any pool: the rows say so. */
+function forgetWhoHoldsNothing(holders: Map<string, unknown>, event: SimEvent): void {
+  if (event.type !== "rows_read") return;
+  for (const { pool, ordinal, holder } of event.rows.workloads) if (holder === null) holders.delete(`${pool} ${ordinal}`);
+}
+
 /** Watches: commits that pass a lease on. */
 export function leaseLeavesWhatIsOver(): Checker {
   const holders = new Map<string, { readonly instance: string; readonly incarnation: number }>();
@@ -71,8 +78,9 @@ export function leaseLeavesWhatIsOver(): Checker {
   return {
     id: "I1/pass",
     rule: "a lease leaves its holder when that one is sealed, fenced, or another process by now",
-    watches: ["committed"],
+    watches: ["committed", "rows_read"],
     on(event, { mirror, violate }) {
+      forgetWhoHoldsNothing(holders, event);
       if (event.type !== "committed") return;
       const ended = new Set<string>();
       for (const change of event.changes) {
@@ -134,8 +142,9 @@ export function nobodyIsLetOnBeforeTheFence(): Checker {
   return {
     id: "I1/fence",
     rule: "nobody takes traffic in the place of a lost writer before that one is fenced",
-    watches: ["committed"],
+    watches: ["committed", "rows_read"],
     on(event, { mirror, violate }) {
+      forgetWhoHoldsNothing(holders, event);
       if (event.type !== "committed") return;
       for (const change of event.changes) {
         if (change.kind === "set_trust" && change.to === "fenced") fenced.add(change.instance);
