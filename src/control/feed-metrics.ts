@@ -53,7 +53,9 @@ export function feedEvacuation(metrics: Metrics, { grants, prediction }: Evacuat
   metrics.setEvacuation(counts, prediction);
 }
 
-export function feedPass(metrics: Metrics, { snapshot, at }: Pass, now: Instant): void {
+export function feedPass(metrics: Metrics, { snapshot, plan, at }: Pass, now: Instant): void {
+  const reasons: Record<string, number> = {};
+  for (const { reason } of plan.holds) reasons[reason.code] = (reasons[reason.code] ?? 0) + 1;
   const phases: Partial<Record<Phase, number>> = {};
   for (const { record } of snapshot.instances) phases[record.phase] = (phases[record.phase] ?? 0) + 1;
   metrics.setPool(snapshot.pool, {
@@ -61,8 +63,10 @@ export function feedPass(metrics: Metrics, { snapshot, at }: Pass, now: Instant)
     serving: phases.serving ?? 0,
     desired: snapshot.spec.size.desired,
     floor: snapshot.spec.size.floor,
+    max: snapshot.spec.size.max,
     frozen: snapshot.freeze !== null,
     heldSteps: snapshot.openSteps.filter(({ state }) => state === "held").length,
+    reasons,
   });
   metrics.setGatewayReplicas(
     snapshot.gateways.filter(({ silent }) => !silent).length,

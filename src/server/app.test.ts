@@ -370,7 +370,16 @@ test("metrics show states as they are when they are asked for, and a scrape outl
     ],
   });
   const { app, metrics } = await aServer(fake);
-  metrics.setPool("default/orders", { phases: { serving: 3, draining: 1 }, serving: 3, desired: 4, floor: 3, frozen: false, heldSteps: 0 });
+  metrics.setPool("default/orders", {
+    phases: { serving: 3, draining: 1 },
+    serving: 3,
+    desired: 4,
+    floor: 3,
+    max: 8,
+    frozen: false,
+    heldSteps: 0,
+    reasons: { drain_in_progress: 2 },
+  });
   metrics.countLoss("default/orders", "deadline", 2, true);
 
   const before = (await app.inject({ url: "/metrics" })).body;
@@ -388,6 +397,7 @@ test("metrics show states as they are when they are asked for, and a scrape outl
     'relevo_losses_total{pool="default/orders",loss="voluntary"} 0',
     'relevo_lost_obligations_total{pool="default/orders",loss="deadline"} 2',
     "relevo_own_cordons 1",
+    'relevo_own_cordon{node="node-a"} 1',
     'relevo_ready{part="store"} 1',
     'relevo_route_requests{route="orders",replica="gw-1",state="accepted"} 9',
     'relevo_route_requests{route="orders",replica="gw-1",state="completed"} 6',

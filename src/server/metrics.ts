@@ -1,6 +1,6 @@
 /**
  * What Relevo counts, by Prometheus' naming conventions. Fed through small functions, so that nobody else knows the names. Labels come from closed sets and
- * from names of pools, routes and replicas, never from requests.
+ * from names of pools, routes, replicas and nodes that we cordoned, never from requests.
  */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Instant } from "../kernel/clock.ts";
@@ -13,8 +13,11 @@ export interface PoolGauges {
   readonly serving: number;
   readonly desired: number;
   readonly floor: number;
+  readonly max: number;
   readonly frozen: boolean;
   readonly heldSteps: number;
+  /** Why it does nothing, or not yet: how many subjects, by code. */
+  readonly reasons: Readonly<Record<string, number>>;
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -30,9 +33,15 @@ export function createMetrics(registry: Registry = new Registry()) {
   const serving = gauge("relevo_serving", "Instances that serve: the only ones that count towards the floor.", ["pool"]);
   const desired = gauge("relevo_desired", "Instances that the pool's document wants.", ["pool"]);
   const floor = gauge("relevo_floor", "Instances that should never be undercut.", ["pool"]);
+  const max = gauge("relevo_max", "Instances that the pool may want at most.", ["pool"]);
+  const reasons = gauge("relevo_standing_reasons", "What is held back, or waits: so many instances or nodes, by the reason's code.", [
+    "pool",
+    "code",
+  ]);
   const frozen = gauge("relevo_frozen", "1 while an operator froze the pool.", ["pool"]);
   const heldSteps = gauge("relevo_held_steps", "Steps whose effect nobody can tell, waiting for an operator.", ["pool"]);
   const ownCordons = gauge("relevo_own_cordons", "Nodes that Relevo cordoned and nobody uncordoned since.", []);
+  const ownCordon = gauge("relevo_own_cordon", "1 while Relevo's own cordon is on the node.", ["node"]);
   const lastPass = gauge("relevo_last_pass_timestamp_seconds", "When the last pass over a pool ended.", ["pool"]);
   const gatewayReplicas = gauge("relevo_gateway_replicas", "Registered gateway replicas.", ["state"]);
   const ready = gauge("relevo_ready", "1 while this part is as it should be: the store, the cluster, the pools.", ["part"]);
@@ -77,10 +86,11 @@ export function createMetrics(registry: Registry = new Registry()) {
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
     registers,
   });
-  const ofPool = [serving, desired, floor, frozen, heldSteps, lastPass];
+  const ofPool = [serving, desired, floor, max, frozen, heldSteps, lastPass];
 
   /** By pool, as it was set last: most passes change nothing of it. */
   const shown = new Map<string, string>();
+  const shownReasons = new Map<string, readonly string[]>();
   return {
     registry,
 
@@ -92,18 +102,30 @@ export function createMetrics(registry: Registry = new Registry()) {
       serving.set({ pool }, state.serving);
       desired.set({ pool }, state.desired);
       floor.set({ pool }, state.floor);
+      max.set({ pool }, state.max);
+      for (const code of shownReasons.get(pool) ?? []) if (!(code in state.reasons)) reasons.remove({ pool, code });
+      for (const [code, count] of Object.entries(state.reasons)) reasons.set({ pool, code }, count);
+      shownReasons.set(pool, Object.keys(state.reasons));
       frozen.set({ pool }, state.frozen ? 1 : 0);
       heldSteps.set({ pool }, state.heldSteps);
       // A series that begins with its first loss would hide that loss from rate().
       for (const loss of LOSSES) lostInstances.inc({ pool, loss }, 0);
+      assumedSeals.inc({ pool }, 0);
     },
     /** Its gauges go; what was counted stays. */
     forgetPool(pool: string): void {
       shown.delete(pool);
       for (const phase of PHASES) instances.remove({ pool, phase });
+      for (const code of shownReasons.get(pool) ?? []) reasons.remove({ pool, code });
+      shownReasons.delete(pool);
       for (const metric of ofPool) metric.remove({ pool });
     },
-    setOwnCordons: (count: number): void => ownCordons.set(count),
+    /** By node; what is not named is taken off. */
+    setOwnCordons(nodes: readonly string[]): void {
+      ownCordons.set(nodes.length);
+      ownCordon.reset();
+      for (const node of nodes) ownCordon.set({ node }, 1);
+    },
     setReady(checks: readonly { readonly name: string; readonly ok: boolean }[]): void {
       for (const { name, ok } of checks) ready.set({ part: name }, ok ? 1 : 0);
     },

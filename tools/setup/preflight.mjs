@@ -12,6 +12,7 @@ const NEEDED = {
   python3: "python3",
   initdb: "postgresql",
   openssl: "openssl",
+  promtool: "prometheus",
 };
 /** Of 1.x: older ones lack `--subresource` and print other tables. Debian 12 has 1.20, Debian 13 a good one. */
 const KUBECTL_MINOR = 27;

@@ -14,7 +14,7 @@ async function refresh(controlPlane: ControlPlane, metrics: Metrics, now: Instan
     controlPlane.listGateways(),
     controlPlane.readiness(),
   ]);
-  if (cordons.status === "fulfilled") metrics.setOwnCordons(cordons.value.length);
+  if (cordons.status === "fulfilled") metrics.setOwnCordons(cordons.value.map(({ node }) => node));
   if (gateways.status === "fulfilled") {
     const silent = gateways.value.filter((gateway) => gateway.silent).length;
     metrics.setGatewayReplicas(gateways.value.length - silent, silent);
