@@ -86,7 +86,11 @@ function aWorld(): World {
         parts.look = look;
       },
     },
-    controller: { set: (controller: () => Delivery) => void (parts.controller = controller) },
+    controller: {
+      set: (controller: () => Delivery) => {
+        parts.controller = controller;
+      },
+    },
   }) as World;
 }
 

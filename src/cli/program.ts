@@ -416,7 +416,10 @@ function addAgent(program: Command, context: CliContext, processes: ProcessComma
     .option("--node <name>", "the node that it is on (default: NODE_NAME)")
     .requiredOption("--controller <url>", "a controller's API; may be repeated: one is enough that hears", collect)
     .option("--controller-ca <file>", "the certificate authority of the controllers (default: those of the system)")
-    .option("--token-file <file>", "holds what the controllers demand, read at each call (default: RELEVO_TOKEN)")
+    .option(
+      "--token-file <file>",
+      "holds what the controllers demand, read at each call (default: RELEVO_TOKEN_FILE, else RELEVO_TOKEN holds it itself)",
+    )
     .addOption(
       new Option("--cloud <name>", "whose metadata it is; auto asks all three")
         .choices(["auto", "aws", "gcp", "azure", "none"])

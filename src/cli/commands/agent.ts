@@ -15,7 +15,8 @@ export async function agent(context: CliContext, options: AgentCommandOptions): 
   if (node === undefined || node === "")
     throw new UsageError("node_unknown", "The agent has to know its node.", { allowed: "--node NAME, or NODE_NAME in the environment" });
   const file = (path: string): string => resolve(cwd, path);
-  const fromFile = options.tokenFile === undefined ? undefined : secretFile(file(options.tokenFile));
+  const tokenFile = options.tokenFile ?? env.RELEVO_TOKEN_FILE;
+  const fromFile = tokenFile === undefined ? undefined : secretFile(file(tokenFile));
   await runAgent({
     node,
     cloud: options.cloud,
