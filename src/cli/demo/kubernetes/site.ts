@@ -1,5 +1,4 @@
 /** A real control plane with Karpenter, what `deploy/` installs on it, and Relevo's processes under the accounts of the manifests. */
-import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -158,9 +157,9 @@ async function startAll(options: SiteOptions, dir: string, undo: Undo): Promise<
 async function startProcesses(
   options: SiteOptions & { readonly dir: string; readonly undo: Undo; readonly kubeconfig: string; readonly kubectl: Kubectl },
 ): Promise<{ readonly supervisor: Supervisor; readonly addresses: KubernetesAddresses }> {
-  const { dir, undo, clock, kubeconfig, kubectl, tell, logLevel, controllerNodeFlags = [] } = options;
+  const { dir, undo, clock, ids, kubeconfig, kubectl, tell, logLevel, controllerNodeFlags = [] } = options;
   const ownKubeconfig = await kubeconfigOf(CONTROLLER_ACCOUNT, { namespace: OWN_NAMESPACE, admin: kubeconfig, kubectl, dir });
-  writeFileSync(join(dir, "gateway.key"), randomBytes(32).toString("base64url"), { mode: 0o600 });
+  writeFileSync(join(dir, "gateway.key"), `${ids.next("key")}${ids.next("key")}`, { mode: 0o600 });
   const supervisor = new Supervisor({
     clock,
     logDir: join(dir, "logs"),
