@@ -79,6 +79,11 @@ describe("roles", () => {
     expect(rules.length).toBe(Object.values(PERMISSIONS).flat().length);
   });
 
+  test("are explained in docs/kubernetes.md, each capability in a row", () => {
+    const text = readFileSync(join(root, "docs", "kubernetes.md"), "utf8");
+    expect(CAPABILITIES.filter((capability) => !text.includes(`\n| \`${capability}\` |`))).toEqual([]);
+  });
+
   test("no part deletes nodes or pods, evicts, reads Secrets, writes roles, runs in pods, or has a wildcard (I8)", () => {
     const granted = rules.flatMap(({ apiGroups, resources, verbs }) =>
       resources.flatMap((each) => verbs.map((verb) => `${verb} ${apiGroups[0]}/${each}`)),
@@ -179,6 +184,16 @@ describe("the chart", () => {
       path.split(".").reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], values) !== undefined;
     expect(asked.length).toBeGreaterThan(10);
     expect([...new Set(asked)].filter((path) => !has(path))).toEqual([]);
+  });
+
+  test("has no value that nothing asks for", () => {
+    const text = templates.map(([, each]) => each).join("");
+    const paths = (at: unknown, path: string): readonly string[] =>
+      typeof at === "object" && at !== null && !Array.isArray(at) && Object.keys(at).length > 0 && !path.endsWith(".annotations")
+        ? Object.entries(at).flatMap(([key, each]) => paths(each, `${path}.${key}`))
+        : [path];
+    const leaves = paths(values, ".Values").filter((path) => !new RegExp(`\\${path.replaceAll(".", "\\.").slice(1)}\\b`).test(text));
+    expect(leaves).toEqual([]);
   });
 
   test("closes what it opens", () => {

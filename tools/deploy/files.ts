@@ -2,7 +2,7 @@
 import { stringify } from "yaml";
 import { poolDefinition } from "./crd.ts";
 import { labels, withOpenPlaces } from "./names.ts";
-import { networkPolicies, priorityClasses } from "./policies.ts";
+import { EGRESS_PORTS, networkPolicies, priorityClasses } from "./policies.ts";
 import { controlPlaneRoles, poolNamespaceObjects } from "./rbac.ts";
 import { chartSettings, plainSettings, type Settings } from "./settings.ts";
 import type { Json } from "./structural.ts";
@@ -94,7 +94,7 @@ const VALUES = {
   controller: { replicas: 3, extraArgs: [], annotations: {} },
   gateway: { replicas: 2, serviceType: "ClusterIP", extraArgs: [], annotations: {} },
   agent: { enabled: true, extraArgs: [], annotations: {} },
-  networkPolicies: { enabled: true },
+  networkPolicies: { enabled: true, egressPorts: [...EGRESS_PORTS] },
   secrets: { store: "relevo-store", token: "relevo-token", gateway: "relevo-gateway" },
   poolNamespaces: ["default"],
 };

@@ -23,12 +23,17 @@ export function accountOf(component: Component | Exclude<Identity, "instances">)
 
 /** What `withOpenPlaces` makes of the chart's text: here a user's own values go. */
 export const openArgs = (component: Component): string => `@@args ${component}@@`;
+export const openPorts = "@@ports@@";
 export const openAnnotations = (component: Component): string => `@@annotations ${component}@@`;
 
 /** As Helm takes it: lists and mappings in the places that were left open. */
 export function withOpenPlaces(text: string): string {
   return text
     .replaceAll(/^( *)- "@@args (\w+)@@"$/gm, "$1{{- range .Values.$2.extraArgs }}\n$1- {{ . | quote }}\n$1{{- end }}")
+    .replaceAll(
+      /^( *)- ports: "@@ports@@"$/gm,
+      "$1- ports:\n$1    {{- range .Values.networkPolicies.egressPorts }}\n$1    - protocol: TCP\n$1      port: {{ int . }}\n$1    {{- end }}",
+    )
     .replaceAll(
       /^( *)annotations: "@@annotations (\w+)@@"$/gm,
       "$1{{- with .Values.$2.annotations }}\n$1annotations:\n$1  {{- toYaml . | nindent 4 }}\n$1{{- end }}",

@@ -1,7 +1,7 @@
 /** Who may talk to whom, and who comes first. */
 import { LABELS, priorityClassOf } from "../../src/model/marks.ts";
 import { PRIORITIES, type Priority } from "../../src/model/membership.ts";
-import { type Component, labels, PORTS, selector, SYSTEM_PRIORITY } from "./names.ts";
+import { type Component, labels, openPorts, PORTS, selector, SYSTEM_PRIORITY } from "./names.ts";
 import type { Settings } from "./settings.ts";
 import type { Json } from "./structural.ts";
 
@@ -37,6 +37,9 @@ const INSTANCES = { namespaceSelector: {}, podSelector: { matchExpressions: [{ k
 const CREDENTIALS = { to: [{ ipBlock: { cidr: "169.254.170.23/32" } }, { ipBlock: { cidr: "fd00:ec2::23/128" } }], ports: tcp(80) };
 const DNS = { ports: [...tcp(53), { protocol: "UDP", port: 53 }] };
 
+/** API server (as its Service, and as what is behind it), clouds, PostgreSQL. In a chart the user has the last word. */
+export const EGRESS_PORTS = [443, 6443, 5432] as const;
+
 /** The agent is in its node's network, which these do not bound. Where the API server, the clouds' queues and PostgreSQL are, nobody can say here: by port. */
 export function networkPolicies(settings: Settings): readonly Json[] {
   const policy = (component: Component, ingress: readonly Json[], egress: readonly Json[]): Json => ({
@@ -45,12 +48,13 @@ export function networkPolicies(settings: Settings): readonly Json[] {
     metadata: { name: `relevo-${component}`, namespace: settings.namespace, labels: labels(component) },
     spec: { podSelector: { matchLabels: selector(component) }, policyTypes: ["Ingress", "Egress"], ingress, egress },
   });
+  const elsewhere = { ports: settings.isChart ? openPorts : tcp(...EGRESS_PORTS) };
   return [
     // Its API asks for a token; the agents come from their nodes' addresses, which no selector names.
     policy(
       "controller",
       [{ ports: tcp(PORTS.api) }],
-      [DNS, { to: [INSTANCES] }, { to: ofRelevo("controller"), ports: tcp(PORTS.api) }, { ports: tcp(443, 6443, 5432) }, CREDENTIALS],
+      [DNS, { to: [INSTANCES] }, { to: ofRelevo("controller"), ports: tcp(PORTS.api) }, elsewhere, CREDENTIALS],
     ),
     policy(
       "gateway",

@@ -21,6 +21,8 @@ import type { Json } from "./structural.ts";
 const USER = 65_532;
 /** A gateway takes no new connection any more, and what it accepted ends. */
 const GATEWAY_GRACE_S = 120;
+/** A node that shuts down in good order ends these last: until then somebody has to say so. */
+const AGENT_PRIORITY = "system-node-critical";
 /** Until those before it have heard that it goes. */
 const LEAVE_S = 5;
 
@@ -170,10 +172,20 @@ export function agent(settings: Settings): readonly Json[] {
     dnsPolicy: "ClusterFirstWithHostNet",
     tolerations: [{ operator: "Exists" }],
     terminationGracePeriodSeconds: 10,
-    priorityClassName: "system-node-critical",
+    priorityClassName: AGENT_PRIORITY,
     volumes: [TOKEN_VOLUME],
   });
   return [
+    // Some clusters (GKE) take pods of this class outside kube-system only where a quota says so; it is no limit here.
+    {
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: meta("relevo-agent", settings, "agent"),
+      spec: {
+        hard: { pods: "100k" },
+        scopeSelector: { matchExpressions: [{ scopeName: "PriorityClass", operator: "In", values: [AGENT_PRIORITY] }] },
+      },
+    },
     {
       apiVersion: "apps/v1",
       kind: "DaemonSet",
