@@ -43,6 +43,7 @@ void (async () => {
   const { resourceVersion } = await api.list(DEPLOYMENTS, {});
   for await (const event of api.watch(DEPLOYMENTS, { resourceVersion }, new AbortController().signal))
     if (event.type === "ADDED") await runDeployment(event.object, made++);
+    else if (event.type === "DELETED") await endDeployment(event.object);
 })();
 
 interface Template {
@@ -67,6 +68,11 @@ async function runDeployment(deployment: KubeObject, number: number): Promise<vo
   await runPod(api, metadata, { ...template.spec, nodeName: nodeName(number) }, `127.77.${number >> 8}.${number & 255}`);
 }
 
+async function endDeployment({ metadata: { name, namespace = "default" } }: KubeObject): Promise<void> {
+  await api.delete({ type: REPLICA_SETS, namespace, name: `${name}-1` });
+  await api.delete({ type: PODS, namespace, name: `${name}-1-1` }, { gracePeriodSeconds: 0 });
+}
+
 function ownerOf({ metadata }: KubeObject, kind: string) {
   return { apiVersion: "apps/v1", kind, name: metadata.name, uid: metadata.uid ?? "", controller: true };
 }
@@ -75,7 +81,7 @@ async function runPod(
   kube: KubeApi,
   metadata: KubeObjectDraft["metadata"] & { readonly name: string; readonly namespace: string },
   spec: object,
-  podIP = "10.0.0.1",
+  podIP?: string,
 ): Promise<void> {
   const { name, namespace } = metadata;
   await kube.create(PODS, { apiVersion: "v1", kind: "Pod", metadata, spec }, { namespace });
@@ -90,7 +96,10 @@ async function runPod(
       state: { running: { startedAt: AT } },
     },
   ];
-  await kube.patchStatus({ type: PODS, namespace, name }, { status: { phase: "Running", podIP, conditions: [READY], containerStatuses } });
+  await kube.patchStatus(
+    { type: PODS, namespace, name },
+    { status: { phase: "Running", ...(podIP === undefined ? {} : { podIP }), conditions: [READY], containerStatuses } },
+  );
 }
 
 const noLogs = { read: () => Promise.reject(new Error("no pods run here")) as never };
