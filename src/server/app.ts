@@ -62,6 +62,8 @@ export interface ServerParts {
 /** What the files of routes get. */
 export interface RouteContext extends ServerParts {
   readonly webhook: WebhookAccess;
+  /** Whether the caller of a request that goes on is still let in; true also while nobody can tell. */
+  readonly isStillLetIn: (request: FastifyRequest) => Promise<boolean>;
 }
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -140,7 +142,12 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     },
     transform: withErrors,
   });
-  const context: RouteContext = { ...parts, webhook: { secret: options.webhookSecret, hasTokens: door !== null } };
+  const isStillLetIn = (request: FastifyRequest) =>
+    letIn(request, door, attempts, options.webhookSecret !== null).then(
+      () => true,
+      (error: unknown) => !(error instanceof RelevoError && (error.code === "unauthorized" || error.code === "role_missing")),
+    );
+  const context: RouteContext = { ...parts, webhook: { secret: options.webhookSecret, hasTokens: door !== null }, isStillLetIn };
   for (const routes of [
     healthRoutes,
     recordRoutes,

@@ -1,10 +1,12 @@
 import { afterEach, expect, test } from "vitest";
 import type { FastifyInstance } from "fastify";
 import { epoch } from "../kernel/epoch.ts";
+import { RelevoError } from "../kernel/errors.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import { reason } from "../model/reasons.ts";
 import { storeUnavailable } from "../store/port.ts";
 import { createServer } from "./app.ts";
+import type { Authenticator, Caller } from "./callers.ts";
 import type { JournalEntry } from "./control-plane.ts";
 import { createLogger } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
@@ -17,18 +19,19 @@ afterEach(async () => {
 
 async function listening(
   fake: FakeControlPlane,
+  authenticators: readonly Authenticator[] = [],
 ): Promise<{ readonly url: string; readonly clock: VirtualClock; readonly app: FastifyInstance }> {
   const clock = new VirtualClock(NOON);
   const log = createLogger({ level: "silent", name: "test", clock });
   const options = { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" };
-  const app = await createServer({ controlPlane: fake, metrics: createMetrics(), log, clock, options });
+  const app = await createServer({ controlPlane: fake, metrics: createMetrics(), log, clock, options, authenticators });
   running.push(app);
   return { url: await app.listen({ host: "127.0.0.1", port: 0 }), clock, app };
 }
 
 /** The lines of a stream, one at a time. */
-async function reading(url: string): Promise<{ next(): Promise<unknown>; stop(): Promise<void> }> {
-  const answer = await fetch(url);
+async function reading(url: string, token = "none"): Promise<{ next(): Promise<unknown>; stop(): Promise<void> }> {
+  const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
   expect(answer.status).toBe(200);
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
   let buffered = "";
@@ -183,6 +186,26 @@ test("a watcher sees the transitions of its pool from its first line on", async 
     },
   ]);
   await stream.stop();
+  await until(() => fake.listeners.size === 0);
+});
+
+test("a watch ends within a minute after its token has ended; while nobody can tell it goes on", async () => {
+  let known: "yes" | "away" | "no" = "yes";
+  const identify = async (): Promise<Caller | undefined> => {
+    if (known === "away") throw new RelevoError("auth_unavailable", "Nobody can tell.", { class: "retryable" });
+    return known === "yes" ? { kind: "person", name: "vera", role: "viewer" } : undefined;
+  };
+  const fake = new FakeControlPlane();
+  const { url, clock } = await listening(fake, [{ identify }]);
+  const stream = await reading(`${url}/v1/watch`, "t");
+  expect(await stream.next()).toEqual({ type: "ping" });
+  for (const state of ["yes", "away"] as const) {
+    known = state;
+    await clock.advance(60_000);
+    expect(fake.listeners.size).toBe(1);
+  }
+  known = "no";
+  await clock.advance(60_000);
   await until(() => fake.listeners.size === 0);
 });
 
