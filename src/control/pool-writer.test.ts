@@ -104,6 +104,58 @@ test("a status that may not be written is tried at most once in five seconds, ho
   expect((await kube.get({ type: POOLS, namespace: "default", name: "orders" }))["status"]).toMatchObject({ phase: "Serving" });
 });
 
+/** Each write waits until it is let through. */
+function slowServer(): (() => void)[] {
+  const waiting: (() => void)[] = [];
+  const write = kube.patchStatus;
+  kube.patchStatus = async (ref, body) => {
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    return await write(ref, body);
+  };
+  return waiting;
+}
+
+const phaseSeen = async (): Promise<unknown> =>
+  ((await kube.get({ type: POOLS, namespace: "default", name: "orders" }))["status"] as { phase?: string } | undefined)?.phase;
+
+test("a write that is slow is not overtaken: what is told last is what stays", async () => {
+  const waiting = slowServer();
+  writer.report(entry, passOf(false));
+  await clock.advance(10);
+  writer.report(entry, passOf(true, HELD));
+  await clock.advance(10);
+  writer.report(entry, passOf(true));
+  await clock.advance(10);
+  expect(waiting.length).toBe(1);
+  for (let look = 0; look < 3; look++) {
+    waiting.splice(0).forEach((letThrough) => letThrough());
+    await clock.advance(6_000);
+  }
+  expect([await phaseSeen(), statusWrites]).toEqual(["Serving", 2]);
+});
+
+test("what was so for a moment only, and is not written yet, is not written later", async () => {
+  const pass = passOf(true);
+  writer.report(entry, pass);
+  await clock.advance(10);
+  writer.report({ ...entry, generation: 7 }, pass);
+  writer.report(entry, pass);
+  await clock.advance(10_000);
+  expect(statusWrites).toBe(1);
+});
+
+test("nothing is written on a pool that was forgotten, nor kept of it", async () => {
+  const waiting = slowServer();
+  writer.report(entry, passOf(false));
+  await clock.advance(10);
+  writer.report(entry, passOf(true));
+  await clock.advance(10);
+  writer.forget(entry.key);
+  waiting.splice(0).forEach((letThrough) => letThrough());
+  await clock.advance(10_000);
+  expect([waiting.length, await phaseSeen()]).toEqual([0, "Below"]);
+});
+
 test("a finalizer that is refused is told by the server's words and tried again after a while", async () => {
   fault = new KubeApiError({ code: 403, reason: "Forbidden", message: "no" }, "test");
   expect([await writer.keep(entry), await writer.keep(entry)]).toEqual(["no", "no"]);

@@ -33,6 +33,8 @@ export class PoolWriter {
   readonly #clock: Clock;
   readonly #log: ControllerLog;
   readonly #written = new Map<string, Written>();
+  /** The last write of each pool that is not over: the next one waits, or the server might get the older one last. */
+  readonly #writes = new Map<string, Promise<void>>();
   readonly #refusals = new Map<string, { readonly found: string; readonly until: Instant }>();
   readonly #events: {
     readonly entry: PoolEntry;
@@ -95,11 +97,16 @@ export class PoolWriter {
       status.desired,
     ]);
     const all = JSON.stringify(status);
-    if (former?.all === all) return;
     former?.timer?.cancel();
+    if (former?.all === all && !this.#writes.has(entry.key)) return;
     const isQuiet = former !== undefined && (former.urgent === urgent || former.hasFailed);
     const wait = isQuiet ? Math.max(0, former.at + QUIET_MS - this.#clock.now()) : 0;
-    const timer = this.#clock.after(wait, () => void this.#writeStatus(entry, status, { urgent, all }));
+    const timer: Timer = this.#clock.after(wait, () =>
+      this.#inTurn(entry.key, async () => {
+        // Another report took its place meanwhile, or the pool was forgotten.
+        if (this.#written.get(entry.key)?.timer === timer) await this.#writeStatus(entry, status, { urgent, all });
+      }),
+    );
     this.#written.set(entry.key, {
       urgent: former?.urgent ?? "",
       all: former?.all ?? "",
@@ -117,13 +124,22 @@ export class PoolWriter {
     if (!this.#isSending) void this.#sendEvents();
   }
 
+  #inTurn(pool: string, write: () => Promise<void>): void {
+    const mine = (this.#writes.get(pool) ?? Promise.resolve()).then(write).finally(() => {
+      if (this.#writes.get(pool) === mine) this.#writes.delete(pool);
+    });
+    this.#writes.set(pool, mine);
+  }
+
   async #writeStatus(entry: PoolEntry, status: PoolStatus, written: { readonly urgent: string; readonly all: string }): Promise<void> {
     try {
       const former = this.#written.get(entry.key)?.transitions ?? new Map();
       const transitions = transitionsOf(status, former, secondsOf(this.#clock.now()));
       const conditions = conditionsOf(entry, status, transitions);
       await this.#kube.patchStatus(refOf(entry), { status: { ...status, conditions } });
-      this.#written.set(entry.key, { ...written, at: this.#clock.now(), hasFailed: false, timer: undefined, transitions });
+      const known = this.#written.get(entry.key);
+      if (known === undefined) return;
+      this.#written.set(entry.key, { ...written, at: this.#clock.now(), hasFailed: false, timer: known.timer, transitions });
       this.#tellTransitions(entry, status, former);
     } catch (error) {
       const former = this.#written.get(entry.key);
