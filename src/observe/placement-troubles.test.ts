@@ -47,6 +47,11 @@ test.each([
   ["NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", { kind: "limit", dimension: "node group size" }],
   [
     "FailedScheduling",
+    "Failed to schedule pod, all available instance types exceed limits for nodepool (NodePool=fleet)",
+    { kind: "limit", dimension: "NodePool fleet" },
+  ],
+  [
+    "FailedScheduling",
     'Failed to schedule pod, all available instance types exceed limits for nodepool: "fleet"',
     { kind: "limit", dimension: "NodePool fleet" },
   ],

@@ -146,7 +146,7 @@ function understand(reason: string, message: string): PlacementTrouble | undefin
   const quota = /quota '?([A-Z][A-Z0-9_]+)'?/i.exec(message)?.[1] ?? /exceeded quota: ([\w.-]+)/.exec(message)?.[1];
   if (/quota/i.test(message)) return { kind: "quota", dimension: quota !== undefined && quota !== "exceeded" ? quota : "quota" };
   if (SHORT_OF_MACHINES.test(reason) || SHORT_OF_MACHINES.test(message)) return { kind: "capacity", dimension: "machines" };
-  const nodePool = /exceed(?:ed|s)? limits? for nodepool:? "?([\w.-]+?)"?(?:[\s,;:]|$)/.exec(message)?.[1];
+  const nodePool = /exceed(?:ed|s)? limits? for nodepool:? (?:\(NodePool=|")?([\w.-]+)/i.exec(message)?.[1];
   if (nodePool !== undefined) return { kind: "limit", dimension: `NodePool ${nodePool}` };
   if (/max node group size reached/.test(message)) return { kind: "limit", dimension: "node group size" };
   const resource = /Insufficient ([a-z0-9][\w./-]*)/.exec(message)?.[1];

@@ -139,16 +139,17 @@ function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, d
 
 /** One that was kept away from dying capacity and finds no place elsewhere is given up: sooner when on demand, too, has none. */
 function awaitPlace(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+  const trouble = instance.pods.map(({ uid }) => pool.noPlace?.get(uid)).find((each) => each !== undefined);
+  const known = trouble && reason("no_capacity", { what: NO_CAPACITY[trouble.kind], dimension: trouble.dimension });
   const kept = instance.pods.find(({ placement, scheduledAt }) => placement !== null && scheduledAt === null);
   if (kept) {
     const isOutOfReach = kept.placement?.capacityType === "on-demand" && pool.placement.capacityType !== "on-demand";
     const until = instance.record.phaseSince + (isOutOfReach ? OUT_OF_REACH_MS : PLACED_WITHIN_MS);
     if (now >= until) return fail(instance, NO_PLACE, draft);
-    return draft.hold(idOf(instance), reason("waiting_for_schedule_elsewhere", { placement: describePlacement(kept.placement) }), until);
+    const elsewhere = reason("waiting_for_schedule_elsewhere", { placement: describePlacement(kept.placement) });
+    return draft.hold(idOf(instance), known ?? elsewhere, until);
   }
-  const trouble = instance.pods.map(({ uid }) => pool.noPlace?.get(uid)).find((each) => each !== undefined);
-  if (trouble === undefined) return draft.hold(idOf(instance), reason("waiting_for_schedule"));
-  draft.hold(idOf(instance), reason("no_capacity", { what: NO_CAPACITY[trouble.kind], dimension: trouble.dimension }));
+  draft.hold(idOf(instance), known ?? reason("waiting_for_schedule"));
 }
 
 function describePlacement(placement: Placement | null): string {
