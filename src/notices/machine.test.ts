@@ -60,3 +60,12 @@ test("whatever the text, the answer is stable: a machine is named once and for a
     }),
   );
 });
+
+test("what no cloud writes names no machine: control characters, spaces, halves of characters", () => {
+  const odd = ["\n", "\0", " ", "\u001b[31m", "\u202e", "\ud800"];
+  const ids = ["aws:///zone/i-1", "gce://project/zone/name", "kwok://node", "azure:///subscriptions/a/resourceGroups/b/virtualMachines/c"];
+  expect(ids.flatMap((id) => odd.flatMap((end) => [machineIdOf(`${id}${end}`), machineIdFrom(`${id}${end}x`)])).filter(Boolean)).toEqual(
+    [],
+  );
+  expect(machineIdOf("aws:///zone/i-0abc.x")).toBeUndefined();
+});

@@ -7,16 +7,18 @@
 
 /** A providerID is at most this long (Azure's scale sets are the longest, about 300). */
 const MAX_LENGTH = 1024;
+/** No cloud has them in its ids, and what a sender names is shown on terminals. */
+const UNPRINTABLE = /[\s\p{C}]/u;
 
 /** `aws:///ZONE/i-…` → `i-…`; `gce://…`, `kwok://…` as they are; `azure:///…` in lower case. Undefined for what names no machine. */
 export function machineIdOf(providerID: string): string | undefined {
-  if (providerID.length > MAX_LENGTH) return undefined;
+  if (providerID.length > MAX_LENGTH || UNPRINTABLE.test(providerID)) return undefined;
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(providerID)?.[1];
   switch (scheme) {
     case undefined:
       return undefined;
     case "aws":
-      return /^aws:\/\/\/[^/]+\/(i-[^/]+)$/.exec(providerID)?.[1];
+      return /^aws:\/\/\/[^/]+\/(i-[0-9A-Za-z-]{1,64})$/.exec(providerID)?.[1];
     case "gce":
       return /^gce:\/\/[^/]+\/[^/]+\/[^/]+$/.test(providerID) ? providerID : undefined;
     case "azure":
