@@ -240,6 +240,22 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
     .action(async (_options, command: Command) => ended(await (await import("./commands/bundle.ts")).bundle(context, optionsOf(command))));
 
   program
+    .command("verify")
+    .description("by effect, on the real thing")
+    .command("disruption")
+    .description(
+      "how each live pod is protected, changing nothing; with --replace, what becomes of requests while a node's instances are replaced",
+    )
+    .argument("<pool>")
+    .option("--replace <node>", "drains the pool's instances on this node, under requests")
+    .option("--gateway <url>", "where the requests go: the gateway, with a path that answers a plain GET")
+    .option("--rate <number>", "requests a second", "20")
+    .option("--within <duration>", "how long the replacement may take", "15m")
+    .action(async (pool: string, _options, command: Command) =>
+      ended(await (await import("./commands/verify.ts")).verifyDisruption(context, pool, optionsOfNested(command))),
+    );
+
+  program
     .command("doctor")
     .description("what is wrong with the installation, and what to do")
     .action(async (_options, command: Command) => ended(await (await import("./commands/doctor.ts")).doctor(context, optionsOf(command))));

@@ -43,6 +43,7 @@ import type { GatewayRegistry } from "./gateways.ts";
 import type { Journal } from "./journal.ts";
 import type { Leases } from "./leases.ts";
 import type { Members } from "./members.ts";
+import { protectionOf } from "./protection.ts";
 import { findWitnesses, listCordons, listNodes } from "./node-desk.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 import { listControllers, ownerElsewhere } from "./replicas-desk.ts";
@@ -134,6 +135,12 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     checkStore: () => checkStore(parts),
     recoverStore: (command) => recoverStore(parts, command),
     readiness: () => readiness(parts, controller),
+    protection: async (pool) => {
+      getEntry(parts, pool);
+      const pass = await controller.planNow(pool);
+      if (!pass) throw poolNotReady(pool);
+      return protectionOf(parts.world, pass);
+    },
     examine: async () => (await parts.examine?.()) ?? [],
   };
 }
@@ -253,12 +260,15 @@ async function listGateways(parts: ControlPlaneParts): Promise<readonly GatewayR
 async function plan(parts: ControlPlaneParts, pool: string): Promise<PlanResult> {
   getEntry(parts, pool);
   const pass = await parts.controller.planNow(pool);
-  if (!pass)
-    throw new RelevoError("pool_not_ready", `pool ${pool} has not been looked at yet`, {
-      class: "retryable",
-      todo: "try again in a second",
-    });
+  if (!pass) throw poolNotReady(pool);
   return { pool, at: pass.at, plan: pass.plan };
+}
+
+function poolNotReady(pool: string): RelevoError {
+  return new RelevoError("pool_not_ready", `pool ${pool} has not been looked at yet`, {
+    class: "retryable",
+    todo: "try again in a second",
+  });
 }
 
 async function explain(parts: ControlPlaneParts, subject: string): Promise<Explanation> {

@@ -564,6 +564,7 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/v1/pools",
     "/v1/pools/{namespace}/{name}",
     "/v1/pools/{namespace}/{name}/plan",
+    "/v1/pools/{namespace}/{name}/protection",
     "/v1/release",
     "/v1/sources",
     "/v1/sources/{source}/heartbeat",

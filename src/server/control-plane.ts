@@ -99,8 +99,27 @@ export interface ControlPlane {
 
   readiness(): Promise<Readiness>;
 
+  /** How each live pod of a pool is protected, as it was seen last. Throws `pool_not_found`, `pool_not_ready`. */
+  protection(pool: string): Promise<readonly PodProtection[]>;
   /** What is wrong with the cluster and the store under this controller; changes nothing. */
   examine(): Promise<readonly Finding[]>;
+}
+
+export interface PodProtection {
+  readonly instance: string;
+  readonly pod: string;
+  readonly uid: string;
+  readonly node: string | null;
+  /** Who owns the node; null: nobody that is known. */
+  readonly provisioner: string | null;
+  /** By UID, from the pod upwards: `ReplicaSet orders-a-7d`, `Deployment orders-a`. */
+  readonly owners: readonly string[];
+  /** They lead to an object that Relevo made for this instance (D2). */
+  readonly isOwned: boolean;
+  /** Relevo's own mark is on it. */
+  readonly isMarked: boolean;
+  /** What others read: is each as it keeps a voluntary disruption away? */
+  readonly marks: Readonly<Record<string, boolean>>;
 }
 
 export interface StoreState extends StoreEra {

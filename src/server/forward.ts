@@ -25,6 +25,8 @@ const SUBJECTS: Readonly<Record<string, (params: Fields, query: Fields, body: Fi
   "POST /v1/release": (_params, _query, { operation }) => (operation ? { operation } : undefined),
   "POST /v1/instances/:instance/force-seal": ({ instance }) => (instance ? { instance } : undefined),
   "GET /v1/pools/:namespace/:name/plan": ({ namespace, name }) => (namespace && name ? { pool: poolKey(namespace, name) } : undefined),
+  "GET /v1/pools/:namespace/:name/protection": ({ namespace, name }) =>
+    namespace && name ? { pool: poolKey(namespace, name) } : undefined,
   "GET /v1/explain": (_params, { subject }) => (subject ? { poolOrInstance: subject } : undefined),
 };
 

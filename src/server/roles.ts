@@ -22,6 +22,7 @@ export const ROUTE_NEEDS: Readonly<Record<string, Need>> = {
   "GET /v1/pools": "viewer",
   "GET /v1/pools/:namespace/:name": "viewer",
   "GET /v1/pools/:namespace/:name/plan": "viewer",
+  "GET /v1/pools/:namespace/:name/protection": "viewer",
   "GET /v1/capacity": "viewer",
   "GET /v1/explain": "viewer",
   "GET /v1/instances": "viewer",

@@ -341,6 +341,19 @@ export const readinessView = z.object({
 });
 export type ReadinessView = z.infer<typeof readinessView>;
 
+export const protectionView = z.object({
+  instance: z.string(),
+  pod: z.string(),
+  uid: z.string(),
+  node: z.string().nullable(),
+  provisioner: z.string().nullable(),
+  owners: z.array(z.string()),
+  isOwned: z.boolean(),
+  isMarked: z.boolean(),
+  marks: z.record(z.string(), z.boolean()),
+});
+export type ProtectionView = z.infer<typeof protectionView>;
+
 export const findingView = z.object({ check: z.string(), state: z.enum(FINDING_STATES), message: z.string(), todo: z.string().nullable() });
 
 export const errorView = z.object({

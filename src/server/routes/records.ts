@@ -32,6 +32,7 @@ import {
   noticeView,
   planView,
   poolView,
+  protectionView,
   senderView,
   stepView,
   workloadView,
@@ -61,6 +62,18 @@ export const recordRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     "/v1/pools/:namespace/:name/plan",
     { schema: { summary: "What the planner wants now, and why; changes nothing", params: poolPath, response: { 200: planView } } },
     async ({ params }) => renderPlan(await controlPlane.plan(poolKey(params.namespace, params.name))),
+  );
+
+  app.get(
+    "/v1/pools/:namespace/:name/protection",
+    { schema: { ...list(protectionView, "How each live pod is protected, by its owner chain; changes nothing"), params: poolPath } },
+    async ({ params }) => ({
+      items: (await controlPlane.protection(poolKey(params.namespace, params.name))).map((pod) => ({
+        ...pod,
+        owners: [...pod.owners],
+        marks: { ...pod.marks },
+      })),
+    }),
   );
 
   app.get(

@@ -17,7 +17,8 @@ export const storeRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { co
     "/v1/examination",
     {
       schema: {
-        summary: "What is wrong with the cluster and the store: permissions, definitions, owners of nodes, who else acts there; changes nothing",
+        summary:
+          "What is wrong with the cluster and the store: permissions, definitions, owners of nodes, who else acts there; changes nothing",
         response: { 200: z.object({ items: z.array(findingView) }) },
       },
     },

@@ -25,6 +25,7 @@ import type {
   InstanceState,
   JournalEntry,
   NodeState,
+  PodProtection,
   PoolState,
   Readiness,
   StoreState,
@@ -49,6 +50,7 @@ export interface FakeState {
   capacity: CapacityState;
   readiness: Readiness;
   examined: readonly Finding[];
+  protection: readonly PodProtection[];
   /** Thrown by every change when set. */
   failure: RelevoError | undefined;
 }
@@ -77,6 +79,7 @@ export class FakeControlPlane implements ControlPlane {
       store: { era: 0, recovered: null, pools: [] },
       capacity: aCapacity(),
       examined: [],
+      protection: [],
       readiness: { ready: true, checks: [{ name: "store", ok: true, message: "writable" }] },
       failure: undefined,
       ...state,
@@ -104,6 +107,7 @@ export class FakeControlPlane implements ControlPlane {
   ];
   listGateways = async () => this.state.gateways;
   readiness = async () => this.state.readiness;
+  protection = async () => this.state.protection;
   examine = async () => this.state.examined;
   checkStore = async () => this.state.store;
   recoverStore: ControlPlane["recoverStore"] = async (command) => {
