@@ -1,4 +1,5 @@
 /** The acts on a real cluster: Karpenter drifts its nodes, or ends one at a deadline; each waits for the effect, as the controller and the cluster show it. */
+import { z } from "zod";
 import type { Clock } from "../../../kernel/clock.ts";
 import type { KubeApi } from "../../../kube/api.ts";
 import { NODE_CLAIMS, NODE_POOLS, NODES, PODS } from "../../../kube/resources.ts";
@@ -195,16 +196,11 @@ async function podsWithMarks({ kube }: KubernetesStage, ids: readonly string[]):
   }).length;
 }
 
-/** By Karpenter's own Events. */
+const blockedEvents = z.object({ items: z.array(z.object({ involvedObject: z.object({ name: z.string() }), message: z.string() })) });
+
+/** By Karpenter's own Events; it blocks fresh nodes for other reasons too. */
 async function blockedNodes({ kubectl }: KubernetesStage): Promise<number> {
-  const names = await kubectl(
-    "get",
-    "events",
-    "-A",
-    "--field-selector",
-    "reason=DisruptionBlocked,involvedObject.kind=Node",
-    "-o",
-    "jsonpath={.items[*].involvedObject.name}",
-  );
-  return new Set(names.split(" ").filter((name) => name !== "")).size;
+  const selector = "reason=DisruptionBlocked,involvedObject.kind=Node";
+  const { items } = blockedEvents.parse(JSON.parse(await kubectl("get", "events", "-A", "--field-selector", selector, "-o", "json")));
+  return new Set(items.filter(({ message }) => message.includes("do-not-disrupt")).map(({ involvedObject }) => involvedObject.name)).size;
 }

@@ -172,8 +172,18 @@ async function startProcesses(
     name: "controller",
     nodeFlags: [...HOLDS_MUCH, ...controllerNodeFlags],
     env,
-    args: () => [
-      ...["controller", "--log-level", logLevel, "--kubeconfig", ownKubeconfig, "--store", join(dir, "store.db"), "--port", "0"],
+    args: (known) => [
+      ...[
+        "controller",
+        "--log-level",
+        logLevel,
+        "--kubeconfig",
+        ownKubeconfig,
+        "--store",
+        join(dir, "store.db"),
+        "--port",
+        portOf(known.controller),
+      ],
       ...["--instances-account", INSTANCES_ACCOUNT, "--priority-classes"],
     ],
   });
@@ -188,4 +198,9 @@ async function startProcesses(
   });
   const addresses = { controllerUrl: controller.controller ?? "", gatewayUrl: gateway.gateway ?? "", kubeconfig };
   return { supervisor, addresses };
+}
+
+/** A process that starts again listens where others look for it. */
+function portOf(url: string | undefined): string {
+  return url === undefined ? "0" : new URL(url).port;
 }
