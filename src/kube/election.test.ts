@@ -123,3 +123,22 @@ test("a Lease that somebody deletes is made anew, and one that nobody renews is 
   expect((await api.list(LEASES, { namespace: "default" })).items.map(({ metadata }) => metadata.name)).toEqual(["relevo-controller-a"]);
   await Promise.all([a.members.stop(), b.members.stop()]);
 });
+
+test("a replica's version is on its Lease and known to the others (D17); one that says none has none", async () => {
+  const clock = new VirtualClock();
+  const api = directKubeApi(storeForTest({ clock }));
+  const common = { api, namespace: "default", clock, random: { next: () => 0.5 }, log: () => undefined };
+  const a = new ControllerMembers({ ...common, id: "a", apiUrl: "http://a:7000", version: "0.2.0" });
+  const b = new ControllerMembers({ ...common, id: "b", apiUrl: "http://b:7000" });
+  a.start();
+  b.start();
+  await clock.advance(1_000);
+  const expected = [
+    { id: "a", api: "http://a:7000", version: "0.2.0" },
+    { id: "b", api: "http://b:7000" },
+  ];
+  expect([a.live(), b.live()]).toEqual([expected, expected]);
+  const lease = await api.get({ type: LEASES, namespace: "default", name: "relevo-controller-a" });
+  expect(lease.metadata.annotations).toEqual({ "relevo.dev/api": "http://a:7000", "relevo.dev/version": "0.2.0" });
+  await Promise.all([a.stop(), b.stop()]);
+});

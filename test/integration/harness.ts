@@ -27,6 +27,7 @@ import { RENEW_PATH } from "../../src/server/routes/leases.ts";
 import type { Store } from "../../src/store/port.ts";
 import { openStore } from "../../src/store/store.ts";
 import { intercept } from "./intercept.ts";
+import type { Members } from "../../src/control/members.ts";
 import { ModelledGateway } from "./modelled-gateway.ts";
 import { ModelledInstances } from "./modelled-instances.ts";
 import { type Granted, type LeaseAnswer, ModelledWriters } from "./modelled-writers.ts";
@@ -47,6 +48,8 @@ export interface HarnessOptions {
   readonly store?: (store: Store) => Store;
   /** The controller's own namespace, whose ConfigMap may freeze all Pools; absent: no ConfigMap is looked for. */
   readonly freezesIn?: string;
+  /** The controller alone when absent. */
+  readonly members?: Members;
 }
 
 interface Running {
@@ -162,7 +165,7 @@ export class Harness {
           ? {}
           : { freezes: new FreezeConfigs({ api: kube, clock, random, log: () => undefined, ownNamespace: options.freezesIn }) };
       const ports = { kube, store: kept, driver: instances, clock, random, ids, log: logger, metrics, leaseDoor };
-      const composed = composeController({ ...ports, ...freezes });
+      const composed = composeController({ ...ports, ...freezes, ...(options.members === undefined ? {} : { members: options.members }) });
       const http = await createServer({
         options: { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" },
         controlPlane: composed.controlPlane,
