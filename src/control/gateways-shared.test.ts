@@ -115,6 +115,17 @@ test("one that another controller gave up and that talks to this one is register
   expect(replicas(one)).toEqual(["gw-1"]);
 });
 
+test("a store that was rewound has forgotten a replica that talks: those that are silent are not gone either, and all are registered again", async () => {
+  const { clock, store, two } = await shared();
+  await two.join("gw-silent", () => true);
+  await clock.advance(10_000);
+  await two.join("gw-talks", () => true);
+  for (const id of ["gw-silent", "gw-talks"]) await store.removeGateway(id);
+  await clock.advance(1_100);
+  expect((await store.listGateways()).map(({ id }) => id).toSorted()).toEqual(["gw-silent", "gw-talks"]);
+  expect(replicas(two)).toEqual(["gw-silent", "gw-talks"]);
+});
+
 test("a replica that is lost here may have heard of a pool's instances from its former owner, until the pool was taken", async () => {
   const { clock, one, two } = await shared();
   await one.join("gw-1", () => true);

@@ -125,6 +125,22 @@ describe("who a seal waits for", () => {
     expect(second.registry.views()).toMatchObject([{ replica: "gw-1", silent: false, report: null, connected: false }]);
   });
 
+  test("a store that was rewound has forgotten replicas: all that are known are registered again, silent and lost ones too, for the next controller", async () => {
+    const { registry, clock, store } = await rig();
+    await registry.start();
+    await registry.join("gw-lost", listener().send);
+    await clock.advance(150_000);
+    await registry.join("gw-talks", listener().send);
+    await registry.join("gw-left", listener().send);
+    await registry.leave("gw-left");
+    for (const { id } of await store.listGateways()) await store.removeGateway(id);
+
+    await registry.registerAgain();
+    const next = await rig(store);
+    await next.registry.start();
+    expect(next.registry.views().map(({ replica }) => replica)).toEqual(["gw-lost", "gw-talks"]);
+  });
+
   test("one that left in good order is forgotten at once, one that is silent for long is given up, and forgotten after a day", async () => {
     const { registry, clock, store } = await rig();
     await registry.start();

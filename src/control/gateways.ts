@@ -5,6 +5,7 @@
  * 2. A replica that is silent for its TTL no longer holds up a seal, but the seal is then only assumed; also long afterwards, for every instance that it may
  *    still know. One that ended is named by its successor, or says so itself.
  * 3. After a start of the controller every registered replica is given a full TTL before its silence counts.
+ * 4. Whoever sees that the store was rewound registers all replicas again that it knows (`registerAgain`), at the latest before the recovery.
  *
  * With several controllers each has a stream to each replica, and a replica may be registered by any of them. That a seal waits for all of them rests on an
  * order. A replica that joins here is registered in the store first; then the epochs of all pools are read, and it is told only of pools that are still ours.
@@ -128,22 +129,32 @@ export class GatewayRegistry {
     this.#isRereading = false;
   }
 
-  /** Who came and went elsewhere. One that talks to us is registered, whoever gave it up. */
+  /**
+   * Who came and went elsewhere. One that talks to us is registered, whoever gave it up. The list may also be short of it because the store was rewound: then
+   * those that are silent are not gone either.
+   */
   async #reread(): Promise<void> {
     const before = [...this.#replicas.values()];
     const listed = new Set((await this.#store.listGateways()).map(({ id }) => id));
-    let isNews = false;
-    for (const id of listed) isNews = this.#know(id) || isNews;
-    for (const replica of before) {
-      if (listed.has(replica.id) || this.#replicas.get(replica.id) !== replica) continue;
-      if (replica.send !== null && !this.#isSilent(replica)) {
-        await this.#store.registerGateway(replica.id, this.#clock.now());
-        continue;
-      }
-      this.#replicas.delete(replica.id);
-      isNews = true;
-    }
-    if (isNews) this.#onChange(null);
+    const isNews = [...listed].map((id) => this.#know(id)).includes(true);
+    const missing = before.filter((replica) => !listed.has(replica.id) && this.#replicas.get(replica.id) === replica);
+    const areForgotten = missing.some((replica) => replica.send !== null && !this.#isSilent(replica));
+    if (areForgotten) await this.#register(missing);
+    else for (const { id } of missing) this.#replicas.delete(id);
+    if (isNews || (missing.length > 0 && !areForgotten)) this.#onChange(null);
+  }
+
+  /**
+   * A store that was rewound has forgotten who registered since, and their streams are open: they do not come again by themselves. All that are known here are
+   * in its list afterwards, also those that are given up, for the controller that comes after this one. Throws what the store does.
+   */
+  async registerAgain(): Promise<void> {
+    const listed = new Set((await this.#store.listGateways()).map(({ id }) => id));
+    await this.#register([...this.#replicas.values()].filter(({ id }) => !listed.has(id)));
+  }
+
+  async #register(replicas: readonly Replica[]): Promise<void> {
+    for (const { id } of replicas) if (this.#replicas.has(id)) await this.#store.registerGateway(id, this.#clock.now());
   }
 
   stop(): void {

@@ -55,6 +55,7 @@ export async function recoverStore(parts: StoreDeskParts, { why, by, force }: Re
     });
   clock.notBefore?.(newestMade(parts.world));
   const at = clock.now();
+  await gateways.registerAgain();
   const era = await store.recover({ above: witnesses.highestEra(gateways.views()), at, why, by });
   controller.recovered(era);
   for (const { pool } of before.pools)

@@ -41,7 +41,10 @@ export class StoreTrust {
     const judge = (seen: PoolRows) => witnesses.judge(seen, route, gateways.views(), seen.authorityEpoch === authority?.epoch);
     if (judge(rows) === null) return null;
     const again = await store.readPool(rows.pool);
-    return again ? judge(again) : null;
+    const rewound = again ? judge(again) : null;
+    // Before anything is gone on with: should this process end, the next one knows only the replicas that are in the store.
+    if (rewound !== null) await gateways.registerAgain();
+    return rewound;
   }
 
   /** A controller that has just begun remembers nothing, and a store that was restored meanwhile looks sound until a gateway replica has said what it has. */
