@@ -49,6 +49,10 @@ test("an instance whose process is not known is no member", () => {
   expect(states(serving({ record: { incarnation: { ...incarnation, host: null } } }))).toEqual([]);
 });
 
+test("says whose generation it is: a gateway that holds nobody of the pool any more can still tell that the store was rewound", () => {
+  expect(membershipOf(document, rowsOf([]))).toMatchObject({ route: "orders", pool: "default/orders", generation: "0.7", members: [] });
+});
+
 test("members are in one order, whatever the order of the rows", () => {
   expect(states(serving({ id: "b" }), serving({ id: "a" }))).toEqual(["a serving", "b serving"]);
 });

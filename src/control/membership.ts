@@ -30,6 +30,7 @@ function membersOf(document: PoolDocument, rows: PoolRows): RouteMembership {
   const workloads = new Map(rows.workloads.map((workload) => [workload.ordinal, workload]));
   return {
     route: routeOf(document),
+    pool: rows.pool,
     generation: rows.generation,
     policy: routePolicyOf(document.spec),
     members: rows.instances

@@ -10,7 +10,7 @@ function rowsOf(given: Partial<SeenRows> = {}): SeenRows {
   return { pool: POOL, authorityEpoch: epoch(0, 3), generation: epoch(0, 7), instances: [], workloads: [], ...given };
 }
 
-function gateway(applied: Epoch, instances: readonly string[] = ["orders-a"], route = "orders"): GatewayView {
+function gateway(applied: Epoch, instances: readonly string[] = ["orders-a"], route = "orders", pool?: string): GatewayView {
   const counts = { accepted: 0, completed: 0, inFlight: 0, queued: 0, rejected: 0, cut: 0, retried: 0 };
   const members = instances.map((instance) => ({
     instance,
@@ -25,7 +25,7 @@ function gateway(applied: Epoch, instances: readonly string[] = ["orders-a"], ro
     replica: "gw-1",
     silent: false,
     lostAt: null,
-    report: { replica: "gw-1", sequence: 1, routes: [{ route, applied, members, counts }] },
+    report: { replica: "gw-1", sequence: 1, routes: [{ route, ...(pool === undefined ? {} : { pool }), applied, members, counts }] },
     connected: true,
     lastSeen: 0,
   };
@@ -45,7 +45,11 @@ describe("a gateway replica", () => {
     // Names of routes pass from one pool to another; generations count per pool.
     ["still has the route from another pool", gateway(epoch(0, 8), ["shop-a"]), null],
     ["still has the route from a pool whose name begins the same", gateway(epoch(0, 8), ["orders-eu-a"]), null],
-    ["has nobody on the route", gateway(epoch(0, 8), []), null],
+    ["has nobody on the route, and was not told whose it is", gateway(epoch(0, 8), []), null],
+    // The pool was drained and is made again: no instance, no holder, perhaps no controller is left that has seen more.
+    ["has nobody left of this pool on the route", gateway(epoch(0, 8), [], "orders", POOL), { witness: "gateway gw-1", seen: "0.8" }],
+    ["has the route from another pool, as it was told", gateway(epoch(0, 8), [], "orders", "default/shop"), null],
+    ["has the route from a pool of that name elsewhere", gateway(epoch(0, 8), ["orders-a"], "orders", "other/orders"), null],
     ["is silent and has applied more", { ...gateway(epoch(0, 8)), silent: true }, { witness: "gateway gw-1", seen: "0.8" }],
     ["has not reported", { ...gateway(epoch(0, 8)), report: null }, null],
   ])("that %s", (_, view, found) => {

@@ -65,13 +65,19 @@ export class Witnesses {
     this.#claims.delete(pool);
   }
 
-  /** A route's name may have been another pool's: only a replica that holds instances of this pool is a witness. */
+  /**
+   * A route's name may have been another pool's: a replica is a witness of the pool whose generation it has applied, also when nobody of it is left there, as
+   * while the pool is drained and made again. One that was not told whose it is goes by the instances that it holds.
+   */
   #byGateway({ pool, generation, instances }: SeenRows, route: string | null, gateways: readonly GatewayView[]): Rewound | null {
     if (route === null) return null;
     for (const { replica, report } of gateways) {
       const seen = report?.routes.find((each) => each.route === route);
       if (seen === undefined || compareEpochs(seen.applied, generation) <= 0) continue;
-      const isOurs = seen.members.some(({ instance }) => isNamedAfter(pool, instance) || instances.some(({ id }) => id === instance));
+      const isOurs =
+        seen.pool !== undefined
+          ? seen.pool === pool
+          : seen.members.some(({ instance }) => isNamedAfter(pool, instance) || instances.some(({ id }) => id === instance));
       if (isOurs) return { witness: `gateway ${replica}`, what: "generation", seen: seen.applied, stored: generation };
     }
     return null;

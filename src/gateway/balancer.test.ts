@@ -28,7 +28,7 @@ function member(instance: string, given: Partial<MemberState> & { requests?: num
 }
 
 function route(members: MemberState[], policy: Parameters<typeof policyOf>[0] = {}): RouteState {
-  return { route: "orders", generation: "1.1" as RouteState["generation"], policy: policyOf(policy), members, turn: 0 };
+  return { route: "orders", pool: null, generation: "1.1" as RouteState["generation"], policy: policyOf(policy), members, turn: 0 };
 }
 
 test("the least loaded gets it", () => {

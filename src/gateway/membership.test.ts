@@ -39,6 +39,19 @@ describe("generations", () => {
     expect(line(membership, [{ members: [memberOf("b")] }])).toMatchObject([{ type: "refused", why: "same_generation_other_members" }]);
   });
 
+  test("it is known whose the one is that was applied, also when nobody of that pool is left", () => {
+    const membership = new Membership(0);
+    const whose = () => membership.routes.get("orders")?.pool;
+    line(membership, [{ generation: epoch(1, 5), members: [] }]);
+    expect(whose(), "its controller does not say it").toBeNull();
+    line(membership, [{ pool: "default/orders", generation: epoch(1, 5), members: [] }]);
+    expect(whose(), "it does since it was updated").toBe("default/orders");
+    line(membership, [{ pool: "default/shop", generation: epoch(1, 4), members: [] }]);
+    expect(whose(), "an older one is refused").toBe("default/orders");
+    line(membership, [{ pool: "default/shop", generation: epoch(1, 6), members: [] }]);
+    expect(whose(), "the route has passed").toBe("default/shop");
+  });
+
   test("a higher era beats a higher counter", () => {
     const membership = new Membership(0);
     line(membership, [{ generation: epoch(1, 90), members: [memberOf("a")] }]);

@@ -52,6 +52,8 @@ export interface MemberState {
 
 export interface RouteState {
   readonly route: string;
+  /** Whose generation it is; null: the controller did not say it. */
+  pool: string | null;
   generation: Epoch;
   policy: RoutePolicy;
   members: MemberState[];
@@ -197,10 +199,11 @@ export class Membership {
     }
     if (known !== undefined && order === 0) {
       if (!sameMembers(known, offered.members)) refuse("same_generation_other_members", known.generation);
-      else this.#applyPolicy(known, offered.policy, effects);
+      else this.#applyPolicy(known, offered, effects);
       return;
     }
     const route = known ?? this.#newRoute(offered);
+    route.pool = offered.pool ?? null;
     route.generation = offered.generation;
     route.policy = offered.policy;
     this.#applyMembers(route, offered.members, known === undefined, effects);
@@ -208,14 +211,22 @@ export class Membership {
   }
 
   #newRoute(offered: RouteMembership): RouteState {
-    const route: RouteState = { route: offered.route, generation: offered.generation, policy: offered.policy, members: [], turn: 0 };
+    const route: RouteState = {
+      route: offered.route,
+      pool: offered.pool ?? null,
+      generation: offered.generation,
+      policy: offered.policy,
+      members: [],
+      turn: 0,
+    };
     this.routes.set(offered.route, route);
     this.#remembered.delete(offered.route);
     return route;
   }
 
-  #applyPolicy(route: RouteState, policy: RoutePolicy, effects: MembershipEffect[]): void {
+  #applyPolicy(route: RouteState, { policy, pool }: RouteMembership, effects: MembershipEffect[]): void {
     route.policy = policy;
+    if (pool !== undefined) route.pool = pool;
     effects.push({ type: "capacity", route });
   }
 

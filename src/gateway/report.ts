@@ -10,6 +10,7 @@ export function reportOf(replica: string, sequence: number, membership: Membersh
     ...(leaving ? { leaving } : {}),
     routes: [...membership.routes.values()].map((route) => ({
       route: route.route,
+      ...(route.pool === null ? {} : { pool: route.pool }),
       applied: route.generation,
       members: route.members.map((member) => ({
         instance: member.instance,

@@ -61,6 +61,8 @@ export type RoutePolicy = z.infer<typeof routePolicySchema>;
 
 export const routeMembershipSchema = z.object({
   route: z.string(),
+  /** Whose generation it is, `namespace/name`: generations count per pool, and a route's name may pass from one pool to another. */
+  pool: z.string().optional(),
   generation: epochSchema,
   policy: routePolicySchema,
   members: z.array(memberSchema),
@@ -121,6 +123,8 @@ export const gatewayReportSchema = z.object({
   routes: z.array(
     z.object({
       route: z.string(),
+      /** The pool whose generation is applied, as its controller said; absent when that one did not say it. */
+      pool: z.string().optional(),
       applied: epochSchema,
       members: z.array(memberReportSchema),
       counts: routeCountsSchema,

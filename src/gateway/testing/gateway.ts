@@ -43,6 +43,7 @@ export function memberOf(instance: string, given: Partial<Member> = {}): Member 
 
 export interface RouteGiven {
   readonly route?: string;
+  readonly pool?: string;
   readonly generation?: Epoch;
   readonly policy?: Partial<RoutePolicy>;
   readonly members: readonly Member[];
@@ -53,8 +54,9 @@ export function membershipLine(routes: readonly RouteGiven[], given: { complete?
     type: "membership",
     complete: given.complete ?? false,
     ttlMs: given.ttlMs ?? 60_000,
-    routes: routes.map(({ route = "orders", generation = epoch(1, 1), policy = {}, members }) => ({
+    routes: routes.map(({ route = "orders", pool, generation = epoch(1, 1), policy = {}, members }) => ({
       route,
+      ...(pool === undefined ? {} : { pool }),
       generation,
       policy: policyOf(policy),
       members: [...members],
