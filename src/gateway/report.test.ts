@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { epoch } from "../kernel/epoch.ts";
+import { controllerLineSchema, gatewayReportSchema } from "../model/membership.ts";
 import { Ledger } from "./ledger.ts";
 import { Membership } from "./membership.ts";
 import { reportOf } from "./report.ts";
@@ -13,8 +14,8 @@ test("a report says whose generation is applied, also with no member left; nothi
     { route: "orders", pool: "default/orders", generation: epoch(0, 20), members: [] },
     { route: "shop", generation: epoch(0, 3), members: [] },
   ];
-  membership.step({ type: "line", at: 0, line: membershipLine(routes) });
-  expect(reportOf("gw-1", 7, membership, new Ledger())).toEqual({
+  membership.step({ type: "line", at: 0, line: controllerLineSchema.parse(membershipLine(routes)) });
+  expect(gatewayReportSchema.parse(reportOf("gw-1", 7, membership, new Ledger()))).toEqual({
     replica: "gw-1",
     sequence: 7,
     routes: [
