@@ -72,7 +72,7 @@ test("a wrong value names the field, line, column, what was found and what is al
 
 test("an unknown field is told at its name, with the nearest one", async () => {
   expect(await told(ORDERS.replace("disruption:", "dsruption:"))).toEqual([
-    'pool.yaml:7:3: spec.dsruption is no field; found: "dsruption"; allowed: driver, sites, size, priority, standby, blueprint, service, traffic, disruption, state, deletion; did you mean disruption?',
+    'pool.yaml:7:3: spec.dsruption is no field; found: "dsruption"; allowed: driver, sites, size, priority, standby, serviceAccountName, blueprint, service, traffic, disruption, state, deletion; did you mean disruption?',
     "relevo: One mistake: nothing was applied (document_invalid)",
   ]);
 });

@@ -446,13 +446,3 @@ export const KINDS: readonly KindSpec[] = [
     fields: ["spec", "status"],
   }),
 ];
-
-/** Where a kind is found: `apps/v1/deployments`. */
-export function kindKey(type: Pick<ResourceType, "group" | "version" | "plural">): string {
-  return `${type.group}/${type.version}/${type.plural}`;
-}
-
-/** The same kind, whatever the version. */
-export function isType(kind: Pick<ResourceType, "group" | "plural">, type: Pick<ResourceType, "group" | "plural">): boolean {
-  return kind.plural === type.plural && kind.group === type.group;
-}

@@ -18,7 +18,7 @@ export const DURATION_RANGE = "x-relevo-duration";
 const durationOf = (leastMs: number, what: string) =>
   z
     .string()
-    .max(40, "a duration such as 90s, 2m or 1h30m, at most 40 characters")
+    .max(40, { error: "a duration such as 90s, 2m or 1h30m, at most 40 characters", abort: true })
     .regex(/^(\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/, "a duration such as 90s, 2m or 1h30m")
     .refine((text) => within(parseDuration(text), leastMs), { error: what })
     .meta({ [DURATION_RANGE]: { leastMs, mostMs: LONGEST_MS, message: what } })

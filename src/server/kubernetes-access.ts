@@ -115,16 +115,12 @@ export class KubernetesAccess implements Authenticator {
   async #granted(key: string, verbs: readonly AccessVerb[], may: (verb: AccessVerb) => Promise<unknown>): Promise<AccessVerb | undefined> {
     const kept = verbs.find((verb) => this.#isFreshYes(`${verb} ${key}`));
     if (kept !== undefined) return kept;
-    let fault: unknown;
+    const faults: unknown[] = [];
     for (const verb of verbs) {
-      try {
-        if (await may(verb)) return verb;
-      } catch (error) {
-        fault = error;
-      }
+      const isGranted = await may(verb).catch((fault: unknown) => void faults.push(fault));
+      if (isGranted) return verb;
     }
-    if (fault !== undefined) throw fault;
-    return undefined;
+    return faults.length > 0 ? Promise.reject(faults.at(-1)) : undefined;
   }
 
   #isFreshYes(key: string): boolean {

@@ -1,7 +1,7 @@
 /** `relevo cluster`: the embedded cluster, parent of the node helpers. */
 import { fileURLToPath } from "node:url";
 import { startEmbeddedCluster } from "../../embedded/cluster.ts";
-import { kindKey } from "../../embedded/kinds.ts";
+import { kindKey } from "../../embedded/kind-key.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
 import { POOLS } from "../../kube/resources.ts";
 import type { KubeObject } from "../../kube/api.ts";

@@ -72,7 +72,16 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
       signal: options.signal ?? new AbortController().signal,
     };
     const none = () => Promise.reject(new Error("no process in this test"));
-    const processes = { up: none, demo: none, controller: none, gateway: none, agent: none, cluster: none, store: none, ...options.processes };
+    const processes = {
+      up: none,
+      demo: none,
+      controller: none,
+      gateway: none,
+      agent: none,
+      cluster: none,
+      store: none,
+      ...options.processes,
+    };
     return { code: await runProgram(args, context, processes), ...told };
   } finally {
     await app.close();

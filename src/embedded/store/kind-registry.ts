@@ -1,5 +1,6 @@
 import type { ResourceType } from "../../kube/api.ts";
-import { KINDS, kindKey, type KindSpec } from "../kinds.ts";
+import { kindKey } from "../kind-key.ts";
+import { KINDS, type KindSpec } from "../kinds.ts";
 
 /** The kinds of one cluster: those of the table, and those that users add by a CustomResourceDefinition. */
 export class KindRegistry {

@@ -1,7 +1,8 @@
 /** What the API server makes of an object that is to be created, and the address of any object that is written. Pure. */
 import type { KubeObject, KubeObjectDraft, Preconditions, ResourceType } from "../../kube/api.ts";
 import { apiVersionOf, CUSTOM_RESOURCE_DEFINITIONS } from "../../kube/resources.ts";
-import { isType, type KindSpec } from "../kinds.ts";
+import { isType } from "../kind-key.ts";
+import type { KindSpec } from "../kinds.ts";
 import { applyDefaults, shapeProblem } from "./admission.ts";
 import { badRequest, conflict, invalid, modified } from "./api-errors.ts";
 import { establish } from "./custom-kinds.ts";

@@ -1,7 +1,8 @@
 /** Lists: selection, order, pages, and which resourceVersions may be asked for. */
 import type { Clock } from "../../kernel/clock.ts";
 import type { KubeList, KubeObject, ListOptions } from "../../kube/api.ts";
-import { kindKey, type KindSpec } from "../kinds.ts";
+import { kindKey } from "../kind-key.ts";
+import type { KindSpec } from "../kinds.ts";
 import { badRequest, expired, tooLargeResourceVersion } from "./api-errors.ts";
 import type { Collection } from "./collection.ts";
 import { formatToken, ListPages, parseToken } from "./list-pages.ts";

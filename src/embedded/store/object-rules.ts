@@ -1,6 +1,7 @@
 /** What is refused: by the rules of the API for every object, by those of the kind, and by validators that others plug in. */
 import type { KubeObject } from "../../kube/api.ts";
-import { type KindSpec, kindKey } from "../kinds.ts";
+import { kindKey } from "../kind-key.ts";
+import type { KindSpec } from "../kinds.ts";
 import { changeProblems, kindProblems, metadataProblems, microTimeProblem } from "./admission.ts";
 import { badRequest, type FieldProblem, invalid, undecodablePatch } from "./api-errors.ts";
 import { equalJson, type JsonObject } from "./json.ts";

@@ -21,7 +21,8 @@ import {
   type WatchOptions,
 } from "../../kube/api.ts";
 import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, PRIORITY_CLASSES } from "../../kube/resources.ts";
-import { isType, type KindSpec, kindKey } from "../kinds.ts";
+import { isType, kindKey } from "../kind-key.ts";
+import type { KindSpec } from "../kinds.ts";
 import { KindRegistry } from "./kind-registry.ts";
 import {
   alreadyExists,

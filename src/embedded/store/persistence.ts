@@ -11,7 +11,8 @@ import { z } from "zod";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { KubeObject, ResourceType } from "../../kube/api.ts";
 import { apiVersionOf, CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, POOLS, SITES } from "../../kube/resources.ts";
-import { isType, type KindSpec } from "../kinds.ts";
+import { isType } from "../kind-key.ts";
+import type { KindSpec } from "../kinds.ts";
 import type { StoreEvent } from "./event-window.ts";
 import type { ObjectStore } from "./object-store.ts";
 

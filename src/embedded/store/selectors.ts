@@ -119,7 +119,7 @@ export function matchesFields(selector: ParsedSelector, object: KubeObject): boo
 /** A selector as it stands in an object. */
 export interface LabelSelector {
   readonly matchLabels?: Labels;
-  readonly matchExpressions?: readonly { readonly key: string; readonly operator: string; readonly values?: readonly string[] }[];
+  readonly matchExpressions?: readonly ({ readonly key: string; readonly operator: string; readonly values?: readonly string[] } | null)[];
 }
 
 const EXPRESSION_OPERATOR: Readonly<Record<string, Operator>> = { In: "in", NotIn: "notin", Exists: "exists", DoesNotExist: "absent" };
@@ -128,8 +128,10 @@ const EXPRESSION_OPERATOR: Readonly<Record<string, Operator>> = { In: "in", NotI
 export function matchesLabelSelector(selector: LabelSelector | undefined, labels: Labels | undefined): boolean {
   if (selector === undefined) return false;
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) if (labels?.[key] !== value) return false;
-  return (selector.matchExpressions ?? []).every(({ key, operator, values = [] }) => {
-    const parsed = EXPRESSION_OPERATOR[operator];
-    return parsed !== undefined && holds({ key, operator: parsed, values }, labels?.[key]);
+  return (selector.matchExpressions ?? []).every((requirement) => {
+    // A null among them is no requirement: a real server refuses it.
+    const parsed = requirement === null ? undefined : EXPRESSION_OPERATOR[requirement.operator];
+    if (requirement === null || parsed === undefined) return false;
+    return holds({ key: requirement.key, operator: parsed, values: requirement.values ?? [] }, labels?.[requirement.key]);
   });
 }

@@ -61,8 +61,8 @@ export const STORE: readonly Mutant[] = [
     name: "brake-ignored",
     rule: "D12/brake: the brake holds while the observer is suspected",
     file: "src/control/brake.ts",
-    find: "  return suspect > watched.length * BRAKE_SHARE ? { suspect, total: watched.length } : null;",
-    replace: "  return suspect > watched.length ? { suspect, total: watched.length } : null;",
+    find: "this.#isOn = suspect > watched.length * BRAKE_SHARE;",
+    replace: "this.#isOn = suspect > watched.length;",
     shownBy: plannedIn(
       "blind",
       20_000,
@@ -107,8 +107,8 @@ export const STORE: readonly Mutant[] = [
     name: "a-refusal-witnesses-a-silence",
     rule: "D12/brake: of a silence only silence is a witness",
     file: "src/control/brake.ts",
-    find: "isSeenByOthers(instance, saysItself(health) ? witnessed : unreached)",
-    replace: "isSeenByOthers(instance, witnessed || unreached)",
+    find: "isSeenByOthers(instance, saysItself(health) ? instance.witnessed : instance.unreached)",
+    replace: "isSeenByOthers(instance, instance.witnessed || instance.unreached)",
     shownBy: plannedIn(
       "leased",
       40_000,
