@@ -11,17 +11,8 @@ import { LEASE_LAPSED } from "../model/protocol.ts";
 import type { Placement } from "../model/placement.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import { poolKey, routeOf } from "../model/pool.ts";
-import { isLeaving } from "../model/phase.ts";
-import type {
-  GatewayState,
-  HealthState,
-  InstanceSnapshot,
-  InventoryState,
-  LeaseState,
-  NodeSnapshot,
-  PoolSnapshot,
-  Stranger,
-} from "../plan/snapshot.ts";
+import { inventoryOf } from "../plan/inventory.ts";
+import type { GatewayState, HealthState, InstanceSnapshot, LeaseState, NodeSnapshot, PoolSnapshot, Stranger } from "../plan/snapshot.ts";
 import { type PoolRows, standingFreeze } from "../store/port.ts";
 import { objectsOf } from "./instance-objects.ts";
 import { strangersOf } from "./strangers.ts";
@@ -112,7 +103,7 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
     openSteps: rows.openSteps,
     failures: rows.failures,
     reasons: rows.reasons,
-    inventory: inventoryOf(look.trouble, input.world.ownersTrouble(), instances),
+    inventory: inventoryOf({ objects: look.trouble, owners: input.world.ownersTrouble() }, instances),
     placement: input.placement,
     evacuation: NO_GRANTS,
     makesRoom: 0,
@@ -157,19 +148,6 @@ function workloadAt({ workloads }: PoolRows, ordinal: number): PoolRows["workloa
 
 function gatewayState({ replica, silent, lostAt, report }: GatewayView, route: string): GatewayState {
   return { replica, silent, lostAt, applied: report?.routes.find((each) => each.route === route)?.applied ?? null };
-}
-
-/** A fresh instance whose pods are not all placed is convergence, not a fault (D8), but no node is cordoned meanwhile. */
-function inventoryOf(error: string | undefined, ofOwners: string | undefined, instances: readonly InstanceSnapshot[]): InventoryState {
-  if (error !== undefined) return { state: "error", error };
-  if (ofOwners !== undefined) return { state: "error", error: ofOwners, isOfOwnersOnly: true };
-  for (const { record, pods, podsWanted } of instances) {
-    if (isLeaving(record.phase) || record.phase === "pending") continue;
-    if (pods.length < podsWanted) return { state: "incomplete", missing: `${podsWanted - pods.length} pods of ${record.id}` };
-    const unplaced = pods.find((pod) => pod.node === null);
-    if (unplaced) return { state: "incomplete", missing: `the node of pod ${unplaced.name}` };
-  }
-  return { state: "complete" };
 }
 
 function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {

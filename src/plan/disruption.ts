@@ -5,7 +5,7 @@
  *    finished in any mode.
  * 2. A voluntary drain waits until more instances serve than are desired (I5), one for each spare one.
  * 3. A deadline waits for its replacement only as long as the drain keeps its time before the deadline.
- * 4. A node is cordoned only with a complete inventory and no error, and only the very node that the evidence names (I6).
+ * 4. A node is cordoned only with a complete inventory (`inventory.ts`) and no error, and only the very node that the evidence names (I6).
  * 5. Every instance that is left alone gets a reason (D11).
  */
 import type { Instant } from "../kernel/clock.ts";

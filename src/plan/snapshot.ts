@@ -100,9 +100,10 @@ export type LeaseState =
   | { readonly state: "late"; readonly since: Instant; readonly expiresAt: Instant }
   | { readonly state: "expired"; readonly since: Instant };
 
+/** See `inventory.ts`. */
 export type InventoryState =
   | { readonly state: "complete" }
-  /** Converging: a fresh instance's pods or their nodes are not all seen yet (D8). */
+  /** Pods, or their nodes, of an instance that was admitted once are not all seen, or somewhere one is on a node that is not. */
   | { readonly state: "incomplete"; readonly missing: string }
   /** `isOfOwnersOnly`: all is seen but to whom nodes belong. */
   | { readonly state: "error"; readonly error: string; readonly isOfOwnersOnly?: true };

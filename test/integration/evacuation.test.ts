@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from "vitest";
 import type { InstanceRecord } from "../../src/model/instance.ts";
 import { MOST_UNPLACED } from "../../src/control/evacuation-supply.ts";
+import { ANNOTATIONS } from "../../src/model/marks.ts";
 import { Harness, ordersPool } from "./harness.ts";
 import { podOf } from "./pods.ts";
 
@@ -53,6 +54,20 @@ test("where no more machines may be made no more successors look for room than m
   await untilReplaced(batch, BATCH);
   await harness.pass(10_000);
   expect((await harness.reasons(BATCH)).filter((line) => line.includes("evacuation"))).toEqual([]);
+});
+
+test("every node that goes is cordoned at once, also while candidates wait for a place (D4, D8, I6)", async () => {
+  harness = await Harness.start({ nodes: 15, provisioner: { maxNodes: 15 } });
+  const served = await harness.serve(ordersPool({ desired: 12, priority: "critical", pod: WHOLE }));
+  const nodes = served.map(({ incarnation }) => incarnation.nodeName ?? "");
+  await interruptAll(served);
+  const from = harness.clock.now();
+  const isCordoned = async (name: string): Promise<boolean> =>
+    (await harness.node(name)).metadata.annotations?.[ANNOTATIONS.cordonedBy] !== undefined;
+  await harness.until("all are cordoned", async () => (await Promise.all(nodes.map(isCordoned))).every(Boolean), 10_000);
+  expect(harness.clock.now() - from).toBeLessThanOrEqual(2_000);
+  const waiting = (await harness.records(CRITICAL)).filter(({ purpose, incarnation }) => purpose === "replace" && incarnation.number === 0);
+  expect(waiting.length).toBeGreaterThan(0);
 });
 
 test("a controller that dies in the middle of it makes no second successor, and what it had promised is promised anew", async () => {

@@ -7,13 +7,15 @@ import type { Checker, Context } from "./checker.ts";
 
 type ApiWrite = Extract<SimEvent, { type: "api_write" }>;
 
-/** A pod that has no place for this long must have been seen by whoever says that the inventory is complete. */
+/** A pod that has no place any more for this long must have been seen by whoever says that the inventory is complete. */
 const SEEN_AFTER_MS = 3_000;
 
 /** Watches: API writes to nodes, and the rows that prove what they are for. */
 export function cordonIsProven(): Checker {
   const evidence = new Map<string, string | null>();
   const unplacedSince = new Map<string, number>();
+  /** As the rows last said: one that was never admitted may still wait for its first place. */
+  const admitted = new Set<string>();
   return {
     id: "I6",
     rule: "a cordon implies complete inventory, no error, matching UID and resourceVersion",
@@ -22,12 +24,15 @@ export function cordonIsProven(): Checker {
       const { violate } = context;
       if (event.type === "rows_read") {
         for (const { id, nodeUid } of event.rows.evidence) evidence.set(id, nodeUid);
-        watchUnplaced(context, unplacedSince);
+        for (const { id, admittedGeneration } of event.rows.instances)
+          if (admittedGeneration === null) admitted.delete(id);
+          else admitted.add(id);
+        watchUnplaced(context, admitted, unplacedSince);
       }
       if (event.type === "committed") {
         for (const change of event.changes) {
           if (change.kind !== "record_step" || !change.step.kind.startsWith("cordon_node/")) continue;
-          watchUnplaced(context, unplacedSince);
+          watchUnplaced(context, admitted, unplacedSince);
           // A pool's inventory is that of its own instances.
           for (const [what, since] of unplacedSince)
             if (context.mirror.get(what)?.pool === event.authority.pool && context.truth.now() - since >= SEEN_AFTER_MS)
@@ -47,14 +52,14 @@ export function cordonIsProven(): Checker {
   };
 }
 
-function watchUnplaced({ mirror, truth }: Context, since: Map<string, number>): void {
+function watchUnplaced({ mirror, truth }: Context, admitted: ReadonlySet<string>, since: Map<string, number>): void {
   const placed = new Map<string, boolean>();
   for (const pod of truth.pods()) {
     const instance = pod.metadata.labels?.[LABELS.instance];
     if (instance !== undefined) placed.set(instance, (placed.get(instance) ?? true) && nodeNameOf(pod) !== undefined);
   }
   for (const { id, phase } of mirror.staying()) {
-    const isFresh = phase === "pending" || phase === "creating";
+    const isFresh = phase === "pending" || phase === "creating" || (phase === "preparing" && !admitted.has(id));
     if (!isFresh && isCandidate(phase) && placed.get(id) !== true) since.set(id, since.get(id) ?? truth.now());
     else since.delete(id);
   }
