@@ -38,7 +38,7 @@ export const SCENARIOS: { readonly [K in ScenarioName]: () => Scenario } = {
   /** One more than are desired, and one that drains. */
   no_room: () => ({ ...WORLD, pools: [pool({ surge: 1, draining: 1 }, { size: { max: 3 } })] }),
   /** Each instance needs a node of its own, and none is free. */
-  no_nodes: () => ({ ...WORLD, nodes: 3, pools: [pool({ cpu: "1200m" })] }),
+  no_nodes: () => ({ ...WORLD, nodes: 3, pools: [pool({ cpu: "2500m" })] }),
   /** A candidate is given up after three seconds. */
   hasty: () => ({ ...WORLD, pools: [pool({}, { disruption: { candidates: { readyWithin: "3s" } } })] }),
   /** Each place has one writer. */

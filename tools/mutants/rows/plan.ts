@@ -200,8 +200,9 @@ export const PLAN: readonly Mutant[] = [
       "no_nodes",
       50_000,
       { atMs: 500, fault: { kind: "capacity_exhausted", pick: 0.1, why: "insufficient_capacity", zones: 2, forMs: 45_000 } },
+      { atMs: 15_000, fault: { kind: "foreign_cordon", pick: 0.1, forMs: 30_000 } },
+      { atMs: 16_000, fault: { kind: "pod_deletion", pick: 0.1 } },
       { atMs: 25_000, fault: { kind: "node_drift", pick: 0.9, clearsAfterMs: null } },
-      { atMs: 31_000, fault: { kind: "node_drift", pick: 0.1, clearsAfterMs: null } },
     ),
   },
   {
