@@ -3,6 +3,7 @@ import type { ClusterSetup } from "../act/draft-step.ts";
 import type { Executor } from "../act/executor.ts";
 import type { Clock, Instant } from "../kernel/clock.ts";
 import type { Ids } from "../kernel/ids.ts";
+import type { KubeApi } from "../kube/api.ts";
 import type { Informer } from "../kube/informer.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { HealthMonitor } from "../observe/health.ts";
@@ -22,6 +23,8 @@ import type { PoolWriter } from "./pool-writer.ts";
 
 export interface ControllerParts {
   readonly store: Store;
+  /** Asked why a Pool is being deleted. */
+  readonly kube: Pick<KubeApi, "get" | "list">;
   readonly executor: Executor;
   readonly world: World;
   readonly pools: Informer<PoolEntry>;

@@ -16,6 +16,7 @@ import type { Rewound } from "../plan/snapshot.ts";
 import { type Authority, isStoreUnavailable, type PoolRows, staleEpoch, type StoreEra } from "../store/port.ts";
 import { Claims, LOOK_AGAIN_MS } from "./claims.ts";
 import { Collector } from "./collector.ts";
+import { type DeletionCause, DeletionCauses, heldWhileUnknown, isOrphaned } from "./deletion-cause.ts";
 import { FixedServices } from "./fixed-service.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
 import { RoutePublisher } from "./route-publisher.ts";
@@ -50,6 +51,7 @@ export class Controller {
   /** As they were last valid. */
   readonly #entries = new Map<string, PoolEntry>();
   readonly #services: FixedServices;
+  readonly #deletions: DeletionCauses;
   readonly #look: PassMaker;
   readonly #acts: PassActs;
   readonly #leftovers: Leftovers;
@@ -69,6 +71,7 @@ export class Controller {
     this.#claims = new Claims(parts);
     this.#routes = new RoutePublisher({ ...parts, isMine: (pool) => this.#claims.isMine(pool) });
     this.#services = new FixedServices(parts.store);
+    this.#deletions = new DeletionCauses({ ...parts, onChange: (pool) => this.wake(pool) });
     this.#trust = new StoreTrust(parts);
     this.#leftovers = new Leftovers(parts);
     this.#acts = new PassActs(parts);
@@ -237,14 +240,10 @@ export class Controller {
     if (!found) return problem === undefined ? this.#forget(key) : null;
     this.#entries.set(key, found);
     if (!this.#claims.isMine(key)) return this.#leave(key);
-    if (found.isDeleting) {
-      // Without our finalizer it is not ours to end.
-      if (!found.finalizers.includes(POOL_FINALIZER)) return this.#forget(key);
-      if (found.document.spec.deletion === "orphan") {
-        await this.#parts.writer.letGo(found);
-        return this.#forget(key);
-      }
-    }
+    // Without our finalizer it is not ours to end.
+    if (found.isDeleting && !found.finalizers.includes(POOL_FINALIZER)) return this.#forget(key);
+    const cause = found.isDeleting ? await this.#deletions.of(found) : null;
+    if (cause !== null && isOrphaned(found, cause)) return this.#orphan(found, cause);
     const isKept = found.isDeleting || found.finalizers.includes(POOL_FINALIZER);
     const refusal = isKept ? null : await this.#parts.writer.keep(found);
 
@@ -252,7 +251,7 @@ export class Controller {
     if (authority === undefined) return this.#parts.clock.now() + LOOK_AGAIN_MS;
     // What the passes before this one decided must be in the rows, or the same spare instance and the same place would be spent twice (I5).
     await this.#parts.executor.recorded(key);
-    const rows = await this.#rows(key);
+    const rows = heldWhileUnknown(await this.#rows(key), cause, this.#parts.clock.now());
     const rewound = await this.#rewoundBy(found, rows);
     if (rewound !== null || this.#trust.awaitsWitnesses(rows)) return this.#onlyLook(authority, found, rows, rewound);
     await this.#trust.noteEra(rows);
@@ -328,6 +327,12 @@ export class Controller {
     this.#parts.health.follow(new Set(rows.instances.map(({ id }) => id)), watchedOf(entry, rows));
   }
 
+  async #orphan(entry: PoolEntry, cause: DeletionCause): Promise<null> {
+    this.#log("info", "the pool is deleted and its instances are left as they are", { pool: entry.key, cause });
+    await this.#parts.writer.letGo(entry);
+    return this.#forget(entry.key);
+  }
+
   /** A pool whose document is gone without our finalizer is orphaned: nothing of it is touched, its traffic neither. */
   #forget(key: string): null {
     if ((this.#instances.get(key)?.size ?? 0) === 0) this.#routes.withdraw(key);
@@ -345,6 +350,7 @@ export class Controller {
     this.#parts.writer.forget(key);
     this.#parts.leases.forget(key);
     this.#services.forget(key);
+    this.#deletions.forget(key);
     this.#parts.evacuation.forget(key);
     this.#leftovers.forget(key);
     this.#claims.drop(key);

@@ -10,10 +10,12 @@
 import type { ResourceType } from "./api.ts";
 import {
   CONFIG_MAPS,
+  CUSTOM_RESOURCE_DEFINITIONS,
   DAEMON_SETS,
   DEPLOYMENTS,
   EVENTS,
   LEASES,
+  NAMESPACES,
   NODE_CLAIMS,
   NODE_POOLS,
   NODES,
@@ -106,6 +108,12 @@ export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = 
   base: [
     may(POOLS, { verbs: WATCH, why: "which fleets are wanted" }),
     may(POOLS, { verbs: ["patch"], why: "the finalizer that lets a deleted Pool end by its deletion policy" }),
+    may(CUSTOM_RESOURCE_DEFINITIONS, {
+      verbs: ["get"],
+      names: [`${POOLS.plural}.${POOLS.group}`],
+      why: "a Pool that is deleted because its CRD goes is orphaned, not drained",
+    }),
+    may(NAMESPACES, { verbs: ["get"], why: "a Pool that is deleted because its namespace goes is orphaned, not drained" }),
     may(POOLS, { subresource: "status", verbs: ["patch"], why: "conditions and counts of a Pool" }),
     may(NODES, { verbs: READ, why: "what is under the instances, and what is known of it" }),
     may(PODS, { verbs: READ, why: "which process stands for an instance, and on which node" }),

@@ -89,11 +89,22 @@ describe("roles", () => {
       resources.flatMap((each) => verbs.map((verb) => `${verb} ${apiGroups[0]}/${each}`)),
     );
     const dangerous = granted.filter((each) =>
-      /\*|secrets|pods\/|roles|rolebindings|delete \/(nodes|pods)|create \/pods|delete karpenter|webhookconfigurations|customresourcedefinitions|serviceaccounts\/token/.test(
+      /\*|secrets|pods\/|roles|rolebindings|delete \/(nodes|pods)|create \/pods|delete karpenter|webhookconfigurations|(?<!^get apiextensions\.k8s\.io\/)customresourcedefinitions|serviceaccounts\/token/.test(
         each,
       ),
     );
     expect(dangerous).toEqual([]);
+  });
+
+  test("of CustomResourceDefinitions the controller reads that of Pools alone", () => {
+    expect(rules.filter(({ resources }) => resources.includes("customresourcedefinitions"))).toEqual([
+      {
+        apiGroups: ["apiextensions.k8s.io"],
+        resources: ["customresourcedefinitions"],
+        verbs: ["get"],
+        resourceNames: ["pools.relevo.dev"],
+      },
+    ]);
   });
 
   test("of ConfigMaps the controller sees those alone that freeze", () => {

@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from "vitest";
 import { isNotFound } from "../../src/kube/api.ts";
 import { KubeApiError } from "../../src/kube/api.ts";
-import { DEPLOYMENTS, POOLS } from "../../src/kube/resources.ts";
+import { CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, NAMESPACES, POOLS } from "../../src/kube/resources.ts";
 import { Harness, ordersPool } from "./harness.ts";
 
 const REF = { type: POOLS, namespace: "default", name: "orders" };
@@ -62,6 +62,63 @@ test("orphan lets go at once and touches nothing: what runs goes on, and so does
       .map(() => "Pool"),
   );
   expect(harness.runtime.containers().length).toBe(served.length);
+});
+
+test("a Pool that goes with its namespace is orphaned: Relevo drains and deletes nothing, though its policy is drain", async () => {
+  harness = await Harness.start();
+  const namespace = { type: NAMESPACES, name: "shop" };
+  await harness.cluster.api.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
+  await harness.serve(ordersPool({ namespace: "shop" }));
+  await harness.cluster.api.patch({ ...REF, namespace: "shop" }, { spec: { deletion: "drain" } });
+  await harness.pass(100);
+  const steps = (await harness.steps("shop/orders")).length;
+  await harness.cluster.api.delete(namespace);
+  await harness.until("the namespace is gone", () =>
+    harness.cluster.api.get(namespace).then(
+      () => false,
+      (error: unknown) => isNotFound(error),
+    ),
+  );
+  expect(harness.kube.writes().filter(({ verb }) => verb === "delete")).toEqual([]);
+  expect((await harness.steps("shop/orders")).length).toBe(steps);
+});
+
+test.each(["refuse", "drain"] as const)("a Pool that goes with its CRD is orphaned, though its policy is %s", async (deletion) => {
+  harness = await Harness.start();
+  await harness.serve();
+  const name = "pools.relevo.dev";
+  await harness.cluster.api.create(CUSTOM_RESOURCE_DEFINITIONS, {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name, finalizers: ["example.com/cleanup"] },
+    spec: {},
+  });
+  await harness.cluster.api.delete({ type: CUSTOM_RESOURCE_DEFINITIONS, name });
+  await deletePool(deletion);
+  await harness.until("the pool is gone", isGone);
+  await harness.pass(20_000);
+  expect(await deployments()).toBe(2);
+  expect(harness.gateways[0]?.routed().length).toBe(2);
+});
+
+test("while nobody can tell whether its CRD goes, a Pool is not drained and says why; then it is", async () => {
+  harness = await Harness.start();
+  await harness.serve();
+  let isForbidden = true;
+  harness.kube.failing = ({ verb, kind }) =>
+    isForbidden && verb === "get" && kind === "CustomResourceDefinition"
+      ? new KubeApiError({ code: 403, reason: "Forbidden", message: "may not get" }, "test")
+      : undefined;
+  await deletePool("drain");
+  await harness.pass(30_000);
+  const told = (await harness.store.readPool("default/orders"))?.reasons.find(({ reason: { code } }) => code === "frozen");
+  expect([(await harness.serving()).length, told?.reason.params]).toEqual([
+    2,
+    expect.objectContaining({ why: expect.stringContaining("cannot be read, so nothing of it is drained: test: may not get") as string }),
+  ]);
+  isForbidden = false;
+  await harness.until("the pool is gone", isGone);
+  expect(await deployments()).toBe(0);
 });
 
 test("drain does not wait for a candidate that never gets a place", async () => {

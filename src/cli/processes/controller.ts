@@ -182,6 +182,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
   });
   controller = new Controller({
     store,
+    kube,
     executor,
     world,
     pools,
