@@ -24,7 +24,7 @@ import type { PoolWriter } from "./pool-writer.ts";
 export interface ControllerParts {
   readonly store: Store;
   /** Asked why a Pool is being deleted. */
-  readonly kube: Pick<KubeApi, "get" | "list">;
+  readonly kube: Pick<KubeApi, "get">;
   readonly executor: Executor;
   readonly world: World;
   readonly pools: Informer<PoolEntry>;

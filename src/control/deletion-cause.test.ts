@@ -11,11 +11,11 @@ type State = "there" | "terminating" | number;
 interface Cluster {
   definition: State;
   namespace: State;
-  /** The UIDs of Pools of this name, or the code of the error. */
-  served: readonly string[] | number;
+  /** The UID of the Pool of this name, or the code of the error. */
+  served: string | number;
 }
 
-const WHOLE: Cluster = { definition: "there", namespace: "there", served: ["uid-1"] };
+const WHOLE: Cluster = { definition: "there", namespace: "there", served: "uid-1" };
 const CRD: DeletionCause = { kind: "container", container: "CustomResourceDefinition pools.relevo.dev" };
 const NAMESPACE: DeletionCause = { kind: "container", container: "Namespace shop" };
 const OWN: DeletionCause = { kind: "own" };
@@ -59,16 +59,11 @@ function entryOf(uid = "uid-1"): PoolEntry {
 
 function causesIn(cluster: Cluster): { causes: DeletionCauses; clock: VirtualClock; asked: string[]; changes: string[] } {
   const [clock, asked, changes]: [VirtualClock, string[], string[]] = [new VirtualClock(), [], []];
-  const kube: Pick<KubeApi, "get" | "list"> = {
+  const kube: Pick<KubeApi, "get"> = {
     get: async ({ type, name }) => {
       asked.push(`${type.plural}/${name}`);
+      if (type.plural === "pools") return objectIn(typeof cluster.served === "number" ? cluster.served : "there", String(cluster.served));
       return objectIn(type.plural === "namespaces" ? cluster.namespace : cluster.definition);
-    },
-    list: async ({ plural }, options) => {
-      asked.push(`${plural} ${options?.namespace} ${options?.fieldSelector}`);
-      const { served } = cluster;
-      if (typeof served === "number") throw refused(served);
-      return { resourceVersion: "1", items: served.map((uid) => objectIn("there", uid)) };
     },
   };
   const causes = new DeletionCauses({ kube, clock, onChange: (pool) => changes.push(pool), log: () => undefined });
@@ -81,9 +76,8 @@ test.each<[string, Partial<Cluster>, DeletionCause]>([
   ["the namespace is terminating", { namespace: "terminating" }, NAMESPACE],
   ["the namespace is gone", { namespace: 404 }, NAMESPACE],
   ["the kind is served without a CRD, as in the embedded cluster", { definition: 404 }, OWN],
-  ["the CRD is gone and its kind is not served any more", { definition: 404, served: 404 }, CRD],
-  ["the CRD is gone and the Pool with it", { definition: 404, served: [] }, CRD],
-  ["the CRD is gone and another Pool has the name", { definition: 404, served: ["uid-2"] }, CRD],
+  ["the CRD is gone and the Pool with it", { definition: 404, served: 404 }, CRD],
+  ["the CRD is gone and another Pool has the name", { definition: 404, served: "uid-2" }, CRD],
   ["the CRD may not be read", { definition: 403 }, unknown("test: answered 403 (kube_403)")],
   ["the CRD cannot be read", { definition: 503 }, unknown("test: answered 503 (kube_503)")],
   ["without a CRD, the Pools cannot be read", { definition: 404, served: 500 }, unknown("test: answered 500 (kube_500)")],

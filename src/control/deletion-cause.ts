@@ -33,7 +33,7 @@ interface Answer {
 }
 
 export interface DeletionCausesParts {
-  readonly kube: Pick<KubeApi, "get" | "list">;
+  readonly kube: Pick<KubeApi, "get">;
   readonly clock: Pick<Clock, "now">;
   /** Another answer than before was found. */
   readonly onChange: (pool: string) => void;
@@ -105,8 +105,8 @@ export class DeletionCauses {
   async #isServed({ uid, document }: PoolEntry): Promise<boolean> {
     const { namespace, name } = document.metadata;
     try {
-      const { items } = await this.#parts.kube.list(POOLS, { namespace, fieldSelector: `metadata.name=${name}` });
-      return items.some(({ metadata }) => metadata.uid === uid);
+      const { metadata } = await this.#parts.kube.get({ type: POOLS, namespace, name });
+      return metadata.uid === uid;
     } catch (error) {
       if (isNotFound(error)) return false;
       throw error;

@@ -106,7 +106,7 @@ const MAKE = {
 
 export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = {
   base: [
-    may(POOLS, { verbs: WATCH, why: "which fleets are wanted" }),
+    may(POOLS, { verbs: READ, why: "which fleets are wanted" }),
     may(POOLS, { verbs: ["patch"], why: "the finalizer that lets a deleted Pool end by its deletion policy" }),
     may(CUSTOM_RESOURCE_DEFINITIONS, {
       verbs: ["get"],
