@@ -44,6 +44,7 @@ export const HELD: readonly ReasonCode[] = [
   "brake",
   "lease_brake",
   "lease_unasked",
+  "writer_unknown",
   "frozen",
   "older_replica",
   "inventory_error",

@@ -27,7 +27,8 @@ export function planStrangers(pool: PoolSnapshot, now: Instant, draft: Draft): v
   }
 }
 
-function isOfLostTime({ recoveredAt }: PoolSnapshot, { createdAt }: Stranger): boolean {
+/** It was there when the store was recovered: what is decided since then stands above it. */
+export function isOfLostTime({ recoveredAt }: PoolSnapshot, { createdAt }: Stranger): boolean {
   return recoveredAt !== null && createdAt <= recoveredAt;
 }
 

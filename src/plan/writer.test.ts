@@ -57,6 +57,20 @@ describe("who gets the lease", () => {
     expect(writers(leased([instance(phase)], []))).toEqual(takes ? [`orders-a ← ${EPOCH_ZERO}`] : []);
   });
 
+  test("nobody gets the first lease of a place while objects are there that the store does not know, unless it was recovered since (I1)", () => {
+    const stranger = { instance: "orders-x", objects: [], createdAt: NOON - 60_000, outlived: false };
+    const first = (rest: Partial<PoolSnapshot>) => leased([serving({ lease: { state: "none" } })], [], rest);
+    expect([writers(first({ strangers: [stranger] })), holds(first({ strangers: [stranger] }), "orders-a")]).toEqual([
+      [],
+      ["serving", "writer_unknown"],
+    ]);
+    const given = [`orders-a ← ${EPOCH_ZERO}`];
+    expect(writers(first({ strangers: [stranger], recoveredAt: NOON - 30_000 }))).toEqual(given);
+    expect(writers(first({ strangers: [{ ...stranger, outlived: true }] }))).toEqual(given);
+    const later = leased([serving({ lease: { state: "none" } })], [NOBODY], { strangers: [stranger] });
+    expect(writers(later), "a later epoch was given to nobody before").toEqual(["orders-a ← 0.4"]);
+  });
+
   test("the process is named, so that another one of the same instance never gets it", () => {
     const [decision] = plan(leased([serving({ record: { ordinal: 3 } })], [])).decisions.filter(({ kind }) => kind === "pass_writer");
     expect(decision).toMatchObject({ ordinal: 3, to: { instance: "orders-a", incarnation: 1, bootId: "boot-1" } });

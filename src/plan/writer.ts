@@ -5,6 +5,8 @@
  * 2. It goes to a process that takes traffic and is trusted. A candidate on top of what is desired waits until its predecessor is over.
  * 3. Nobody is let on in the place of a writer that is lost before that one is fenced: traffic never comes before fencing.
  * 4. A pool without a lease gives none; who holds one from before keeps it until it is over.
+ * 5. The first lease of a place is given to nobody while objects are there that the store does not know: a store that was put back to before its first writer
+ *    would give that one's epoch a second time, and the gateways, who would tell, may be out of reach.
  */
 import type { Instant } from "../kernel/clock.ts";
 import { EPOCH_ZERO } from "../kernel/epoch.ts";
@@ -13,6 +15,7 @@ import { reason, type Reason } from "../model/reasons.ts";
 import type { Workload, WriterHolder } from "../model/writer.ts";
 import type { Draft } from "./draft.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
+import { isOfLostTime } from "./strangers.ts";
 import { compareText, idOf, isCondemned, isServing } from "./view.ts";
 
 interface Planning {
@@ -41,7 +44,13 @@ export function planWriter(pool: PoolSnapshot, now: Instant, draft: Draft): void
     else take(workload, holder, next[0], draft);
   }
   const epochs = new Map(pool.workloads.map(({ ordinal, writerEpoch }) => [ordinal, writerEpoch]));
-  for (const [ordinal, [next]] of waiting) if (next && !held.has(ordinal)) pass(next, ordinal, epochs.get(ordinal) ?? EPOCH_ZERO, draft);
+  const unknown = pool.strangers.find((stranger) => !stranger.outlived && !isOfLostTime(pool, stranger));
+  for (const [ordinal, [next]] of waiting) {
+    if (next === undefined || held.has(ordinal)) continue;
+    const after = epochs.get(ordinal) ?? EPOCH_ZERO;
+    if (after === EPOCH_ZERO && unknown) draft.hold(idOf(next), reason("writer_unknown", { ordinal, stranger: unknown.instance }));
+    else pass(next, ordinal, after, draft);
+  }
 }
 
 /** Why the process may not take traffic yet; undefined when it may. Only what is committed counts. */

@@ -221,7 +221,7 @@ const MAKERS: { readonly [K in FaultKind]: (random: Random) => Extract<Fault, { 
 
 export const FAULT_KINDS = Object.keys(MAKERS) as readonly FaultKind[];
 /** Of one controller: what is drawn when nothing else is said. */
-const STANDARD_KINDS: readonly FaultKind[] = FAULT_KINDS.filter((kind) => kind !== "replica_gone");
+export const STANDARD_KINDS: readonly FaultKind[] = FAULT_KINDS.filter((kind) => kind !== "replica_gone");
 
 /** How often each is drawn; what moves capacity is drawn more often than what disturbs. */
 const OFTEN: readonly FaultKind[] = ["node_drift", "spot_notice", "node_death", "controller_crash"];

@@ -7,7 +7,7 @@
  */
 import { createHash } from "node:crypto";
 import { availableParallelism } from "node:os";
-import { FAULT_KINDS } from "../../src/sim/faults.ts";
+import { STANDARD_KINDS } from "../../src/sim/faults.ts";
 import { replayCommand } from "../../src/sim/run-seed.ts";
 import { readOptions } from "../options.ts";
 import { runSeeds } from "./seed-workers.ts";
@@ -81,7 +81,7 @@ for await (const result of runSeeds({ from, to, workers: Number(values.workers),
 }
 
 const seconds = (performance.now() - startedAt) / 1000;
-const never = FAULT_KINDS.filter((kind) => !(TOOK[kind] ?? [kind]).some((took) => (counts.get(took) ?? 0) > 0));
+const never = STANDARD_KINDS.filter((kind) => !(TOOK[kind] ?? [kind]).some((took) => (counts.get(took) ?? 0) > 0));
 const seeds = to - from + 1;
 console.log(
   JSON.stringify({
