@@ -85,17 +85,21 @@ export function confirmedSealIsEmpty(): Checker {
 /** More incarnations than a stranger has. */
 const INCARNATIONS = [1, 2, 3, 4] as const;
 
-/** Watches: decisions to delete what the store does not know. A replica that nobody hears is given up sooner or later. */
+/**
+ * Watches: decisions to delete what the store does not know. A replica that nobody hears is given up sooner or later; what the store knows as deleted left
+ * traffic by its seal, which may have been forced.
+ */
 export function strangersLeaveTrafficFirst(): Checker {
   return {
     id: "D5/stranger",
     rule: "what the store does not know is deleted once no gateway replica sends anything there",
     watches: ["committed"],
-    on(event, { truth, violate }) {
+    on(event, { mirror, truth, violate }) {
       if (event.type !== "committed") return;
       for (const change of event.changes) {
         if (change.kind !== "record_step" || !change.step.kind.startsWith("delete_stranger/")) continue;
         const { instance } = change.step.payload as { readonly instance: string };
+        if (mirror.get(instance)?.phase === "deleted") continue;
         for (const { replica, state, isCutOff } of INCARNATIONS.flatMap((incarnation) => truth.held(instance, incarnation)))
           if (!isCutOff && (state === "serving" || state === "suspect"))
             violate(`${instance} is to be deleted while ${replica} sends to it`);
