@@ -145,6 +145,6 @@ export const STORE: readonly Mutant[] = [
     file: "src/plan/strangers.ts",
     find: "else if (!isOutOfTraffic(pool)) draft",
     replace: "else if (!isOutOfTraffic(pool) && pool.generation === undefined) draft",
-    shownBy: seeds("store_rewound", "node_drift", "resize"),
+    shownBy: seeds("store_rewound", "node_drift", "gateway_pause", "gateway_silent"),
   },
 ];
