@@ -4,6 +4,7 @@
  */
 import type { KubeObject } from "../../kube/api.ts";
 import { LEASES, NODES, PODS } from "../../kube/resources.ts";
+import { tolerates } from "../../kube/scheduling.ts";
 import type { ClusterAccess } from "./access.ts";
 import type { EventRecorder } from "./events.ts";
 import { ControllerLoop, type ReconcileResult } from "./loop.ts";
@@ -189,16 +190,6 @@ function patienceMs(pod: PodView, taint: Taint, now: number): number {
   if (limits.length === 0) return Number.POSITIVE_INFINITY;
   const since = taint.timeAdded === undefined ? now : Date.parse(taint.timeAdded);
   return Math.max(0, since + Math.max(0, Math.min(...limits)) * 1000 - now);
-}
-
-export function tolerates(
-  toleration: { readonly key?: string; readonly operator?: string; readonly value?: string; readonly effect?: string },
-  taint: Taint,
-): boolean {
-  if ((toleration.effect ?? "") !== "" && toleration.effect !== taint.effect) return false;
-  if ((toleration.key ?? "") === "") return toleration.operator === "Exists";
-  if (toleration.key !== taint.key) return false;
-  return toleration.operator === "Exists" || (toleration.value ?? "") === (taint.value ?? "");
 }
 
 function earliest(...times: readonly (number | undefined)[]): number | undefined {

@@ -3,16 +3,11 @@
  * parses; whatever may be absent in a valid object is optional here.
  */
 import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference, ResourceType } from "../../kube/api.ts";
+import { matchesRequirement, type SelectorRequirement } from "../../kube/scheduling.ts";
 
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly SelectorRequirement[];
-}
-
-export interface SelectorRequirement {
-  readonly key: string;
-  readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt";
-  readonly values?: readonly string[];
 }
 
 export interface Condition {
@@ -357,27 +352,6 @@ export function matchesSelector(selector: LabelSelector | undefined, labels: Rea
   if (selector === undefined) return false;
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) if (labels?.[key] !== value) return false;
   return (selector.matchExpressions ?? []).every((requirement) => matchesRequirement(requirement, labels));
-}
-
-export function matchesRequirement(requirement: SelectorRequirement, labels: Readonly<Record<string, string>> | undefined): boolean {
-  const value = labels?.[requirement.key];
-  const values = requirement.values ?? [];
-  switch (requirement.operator) {
-    case "In":
-      return value !== undefined && values.includes(value);
-    case "NotIn":
-      return value === undefined || !values.includes(value);
-    case "Exists":
-      return value !== undefined;
-    case "DoesNotExist":
-      return value === undefined;
-    case "Gt":
-      return value !== undefined && Number(value) > Number(values[0]);
-    case "Lt":
-      return value !== undefined && Number(value) < Number(values[0]);
-    default:
-      return requirement.operator satisfies never;
-  }
 }
 
 /** A number, or a percentage of `total`. */

@@ -1,15 +1,8 @@
 /** The first half of a NodeClaim's life, in Karpenter's order: all conditions Unknown, Launched, Registered, Initialized, Ready. */
 import { NODE_CLAIMS, NODES, apiVersionOf } from "../../kube/resources.ts";
+import type { SelectorRequirement } from "../../kube/scheduling.ts";
 import { NOT_READY_TAINT } from "../controllers/node-lifecycle.ts";
-import {
-  conditionOf,
-  isReady,
-  refOf,
-  type NodeClaimView,
-  type NodeView,
-  type SelectorRequirement,
-  type Taint,
-} from "../controllers/views.ts";
+import { conditionOf, isReady, refOf, type NodeClaimView, type NodeView, type Taint } from "../controllers/views.ts";
 import type { NodeSpec } from "../nodes/kubelet.ts";
 import type { Instance } from "./cloud.ts";
 import { isTrue, type ProvisionerContext } from "./context.ts";

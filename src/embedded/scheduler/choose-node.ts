@@ -3,12 +3,12 @@
  * spreads pods of the same kind best over nodes and zones, then the emptiest, then the first by name.
  */
 import { parseQuantity } from "../../kernel/units.ts";
-import { tolerates, UNSCHEDULABLE_TAINT } from "../controllers/node-lifecycle.ts";
+import { matchesRequirement, tolerates } from "../../kube/scheduling.ts";
+import { UNSCHEDULABLE_TAINT } from "../controllers/node-lifecycle.ts";
 import {
   controllerOf,
   isReady,
   isTerminal,
-  matchesRequirement,
   matchesSelector,
   type PodAffinityTerm,
   type NodeSelectorTerm,

@@ -1,5 +1,6 @@
 /** Whether a pod may land on a node, by what the scheduler is told: selector, required affinity, taints. Room is another question. */
 import { z } from "zod";
+import { matchesRequirement, tolerates } from "../../kube/scheduling.ts";
 import type { PoolDocument } from "../../model/pool.ts";
 import type { InspectedNode } from "./facts.ts";
 
@@ -26,7 +27,6 @@ const podSchema = z.object({
     .nullish(),
 });
 type Pod = z.output<typeof podSchema>;
-type Expression = z.output<typeof expression>;
 
 /** Any pod of an instance of this pool. One whose form is not understood may land anywhere: that errs on the side of a refusal. */
 export function mayLandOn({ spec }: PoolDocument, node: InspectedNode): boolean {
@@ -44,8 +44,8 @@ function suits({ nodeSelector, affinity, tolerations }: Pod, node: InspectedNode
     Object.entries(nodeSelector ?? {}).every(([key, value]) => node.labels[key] === value) &&
     (terms ?? [{ matchExpressions: [], matchFields: [] }]).some(
       ({ matchExpressions, matchFields }) =>
-        matchExpressions.every((each) => holds(each, node.labels[each.key])) &&
-        matchFields.every((each) => holds(each, each.key === "metadata.name" ? node.name : undefined)),
+        matchExpressions.every((each) => matchesRequirement(each, node.labels)) &&
+        matchFields.every((each) => matchesRequirement(each, { "metadata.name": node.name })),
     ) &&
     node.taints.every((taint) => isPassing(taint.effect, taint.key) || (tolerations ?? []).some((each) => tolerates(each, taint)))
   );
@@ -57,32 +57,4 @@ function isPassing(effect: string, key: string): boolean {
     effect === "PreferNoSchedule" ||
     /^(node\.kubernetes\.io|karpenter\.sh)\/(unschedulable|not-ready|unreachable|disrupted|unregistered)$/.test(key)
   );
-}
-
-function tolerates(
-  { key, operator, value, effect }: NonNullable<Pod["tolerations"]>[number],
-  taint: InspectedNode["taints"][number],
-): boolean {
-  if (effect !== undefined && effect !== taint.effect) return false;
-  if (operator === "Exists") return key === undefined || key === taint.key;
-  return key === taint.key && value === taint.value;
-}
-
-function holds({ operator, values }: Expression, value: string | undefined): boolean {
-  switch (operator) {
-    case "In":
-      return value !== undefined && values.includes(value);
-    case "NotIn":
-      return value === undefined || !values.includes(value);
-    case "Exists":
-      return value !== undefined;
-    case "DoesNotExist":
-      return value === undefined;
-    case "Gt":
-      return value !== undefined && Number(value) > Number(values[0]);
-    case "Lt":
-      return value !== undefined && Number(value) < Number(values[0]);
-    default:
-      return true;
-  }
 }
