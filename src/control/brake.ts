@@ -25,7 +25,7 @@ export interface Checks {
  */
 export class HealthBrake {
   readonly #checks: Checks;
-  #isOn = false;
+  readonly #majority = new Majority<{ readonly id: string; readonly since: Instant }>(({ id }) => this.#checks.beginAnew(id));
 
   constructor(checks: Checks) {
     this.#checks = checks;
@@ -44,12 +44,8 @@ export class HealthBrake {
         return isOursAlone(instance, health) ? [{ id, health }] : [];
       });
     const suspects = watched.flatMap(({ id, health }) => (isSuspect(health) ? [{ id, since: health.since }] : []));
-    const suspect = mostAtOnce(suspects.map(({ since }) => since));
-    const wasOn = this.#isOn;
-    this.#isOn = suspect > watched.length * BRAKE_SHARE;
-    if (this.#isOn) return { suspect, total: watched.length };
-    if (wasOn) for (const { id } of suspects) this.#checks.beginAnew(id);
-    return null;
+    const suspect = this.#majority.of(suspects, watched.length, 1);
+    return suspect === null ? null : { suspect, total: watched.length };
   }
 }
 
@@ -66,7 +62,7 @@ export interface LeaseJudge {
  */
 export class LeaseBrake {
   readonly #judge: LeaseJudge;
-  #isOn = false;
+  readonly #majority = new Majority<LeaseSuspect>(({ pool, instance }) => this.#judge.beginAnew(pool, instance));
 
   constructor(judge: LeaseJudge) {
     this.#judge = judge;
@@ -75,7 +71,7 @@ export class LeaseBrake {
   /** From the last snapshot of each pool, and what the judge says now. */
   look(pools: Iterable<PoolSnapshot>): PoolSnapshot["leaseBrake"] {
     if (!this.#judge.isWatching) return null;
-    const suspects: { readonly pool: string; readonly instance: string; readonly since: Instant }[] = [];
+    const suspects: LeaseSuspect[] = [];
     let total = 0;
     for (const { pool, instances } of pools)
       for (const instance of instances) {
@@ -87,11 +83,33 @@ export class LeaseBrake {
         const isSilent = lease.state === "late" || lease.state === "expired";
         if (isSilent && !saysItself(instance.health)) suspects.push({ pool, instance: id, since: lease.since });
       }
-    const late = mostAtOnce(suspects.map(({ since }) => since));
+    const late = this.#majority.of(suspects, total, 2);
+    return late === null ? null : { late, total };
+  }
+}
+
+interface LeaseSuspect {
+  readonly pool: string;
+  readonly instance: string;
+  readonly since: Instant;
+}
+
+/** Whether more than the share are suspects at once. When it is over, whoever is one still is told apart: nobody was listened to meanwhile. */
+class Majority<S extends { readonly since: Instant }> {
+  readonly #beginAnew: (suspect: S) => void;
+  #isOn = false;
+
+  constructor(beginAnew: (suspect: S) => void) {
+    this.#beginAnew = beginAnew;
+  }
+
+  /** How many; null: no majority, or fewer than `least`. */
+  of(suspects: readonly S[], total: number, least: number): number | null {
+    const atOnce = mostAtOnce(suspects.map(({ since }) => since));
     const wasOn = this.#isOn;
-    this.#isOn = late > 1 && late > total * BRAKE_SHARE;
-    if (this.#isOn) return { late, total };
-    if (wasOn) for (const { pool, instance } of suspects) this.#judge.beginAnew(pool, instance);
+    this.#isOn = atOnce >= least && atOnce > total * BRAKE_SHARE;
+    if (this.#isOn) return atOnce;
+    if (wasOn) for (const suspect of suspects) this.#beginAnew(suspect);
     return null;
   }
 }

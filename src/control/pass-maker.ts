@@ -86,6 +86,7 @@ export class PassMaker {
     leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
     const route = routeOf(entry.document);
     const holder = this.#parts.routes.holderOf(entry);
+    const lastLooks = [...this.#parts.passes.values()].map((pass) => pass.snapshot);
     const joined = joinFreezes(rows.freeze, this.#parts.freezes?.freezeOf(rows.pool, now) ?? null);
     const seen = snapshotPool({
       document: entry.document,
@@ -101,8 +102,8 @@ export class PassMaker {
       placement: this.#parts.capacity.placement(),
       placedSince: (podUid) => this.#placements.since(podUid),
       settledAt: this.#parts.settledAt(),
-      brake: this.#brake.look([...this.#parts.passes.values()].map(({ snapshot }) => snapshot)),
-      leaseBrake: this.#leaseBrake.look([...this.#parts.passes.values()].map((pass) => pass.snapshot)),
+      brake: this.#brake.look(lastLooks),
+      leaseBrake: this.#leaseBrake.look(lastLooks),
       rewound,
       awaitsWitnesses: this.#parts.trust.awaitsWitnesses(rows),
       recoveredAt: this.#parts.trust.recoveredAt,
@@ -111,10 +112,9 @@ export class PassMaker {
     });
     const { evacuation } = this.#parts;
     const advice = isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now);
-    const others = [...this.#parts.passes.values()].map((pass) => pass.snapshot);
     const noPlace = this.#parts.placementTroubles?.look(seen.pool, waitingPods(seen)) ?? NOTHING_KNOWN;
     const older = notYetActive(seen) ? olderReplica(this.#parts.members) : undefined;
-    const made = { ...seen, ...advice, noPlace, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, others, now)) };
+    const made = { ...seen, ...advice, noPlace, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, lastLooks, now)) };
     const snapshot = older === undefined ? made : observing(made);
     const pass = { snapshot, plan: planPool(snapshot, now), at: now };
     return withHolds(pass, [

@@ -61,8 +61,8 @@ export const STORE: readonly Mutant[] = [
     name: "brake-ignored",
     rule: "D12/brake: the brake holds while the observer is suspected",
     file: "src/control/brake.ts",
-    find: "this.#isOn = suspect > watched.length * BRAKE_SHARE;",
-    replace: "this.#isOn = suspect > watched.length;",
+    find: "this.#isOn = atOnce >= least && atOnce > total * BRAKE_SHARE;",
+    replace: "this.#isOn = atOnce >= least && atOnce > total;",
     shownBy: plannedIn(
       "blind",
       20_000,
