@@ -5,19 +5,7 @@
  * Kept in memory, per replica: an agent may turn to another replica, so an alert takes the least silence over all of them.
  */
 import type { Clock, Instant } from "../kernel/clock.ts";
-
-export interface SenderState {
-  readonly source: string;
-  /** A queue's URL, a node's name. */
-  readonly from: string;
-  readonly lastHeardAt: Instant | null;
-  /** How often it said that it reports. */
-  readonly everyMs: number;
-  /** Not heard for three times as long. */
-  readonly isSilent: boolean;
-  /** What it said of itself; null: all is well. */
-  readonly trouble: string | null;
-}
+import type { SenderState } from "../model/sender.ts";
 
 /** What metrics, `relevo get sources` and doctor ask. */
 export interface SourceHeartbeats {

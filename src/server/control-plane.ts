@@ -13,6 +13,7 @@ import type { Phase } from "../model/phase.ts";
 import type { PodLossCounts } from "../model/pod-loss.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import type { Reason } from "../model/reasons.ts";
+import type { SenderState } from "../model/sender.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { LeaseGrant } from "../model/protocol.ts";
 import type { Workload } from "../model/writer.ts";
@@ -303,20 +304,6 @@ export interface DrainCommand {
   readonly instance: string;
   readonly by: string;
   readonly why: string;
-}
-
-/** As `relevo get sources` shows it. */
-export interface SenderState {
-  readonly source: string;
-  /** A queue's URL, a node's name. */
-  readonly from: string;
-  readonly lastHeardAt: Instant | null;
-  /** How often it said that it reports. */
-  readonly everyMs: number;
-  /** Not heard for three times as long. */
-  readonly isSilent: boolean;
-  /** What it said of itself; null: all is well. */
-  readonly trouble: string | null;
 }
 
 export interface SourceHeartbeat {

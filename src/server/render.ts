@@ -4,6 +4,7 @@ import type { RelevoError } from "../kernel/errors.ts";
 import type { Evidence } from "../model/evidence.ts";
 import { routeOf } from "../model/pool.ts";
 import { type Reason, sentenceOf } from "../model/reasons.ts";
+import type { SenderState } from "../model/sender.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { Effect, Move } from "../plan/decision.ts";
 import { HOT } from "../plan/evacuation/heat.ts";
@@ -21,7 +22,6 @@ import type {
   NodeState,
   PlanResult,
   PoolState,
-  SenderState,
   StoreState,
   WorkloadState,
 } from "./control-plane.ts";

@@ -1,10 +1,10 @@
 /** `relevo agent` as a real process, as it is shipped: built, with the flags of the manifests. A controller and an API server that can be away. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { close, listen } from "../../src/agent/testing/metadata.ts";
 import { HOLDS_LITTLE } from "../../src/cli/processes/node-flags.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -148,17 +148,4 @@ export async function startApi(): Promise<StandInApi> {
       },
     },
   ) as StandInApi;
-}
-
-function listen(server: Server): Promise<string> {
-  return new Promise((resolve) => {
-    server.listen(0, "127.0.0.1", () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
-  });
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }

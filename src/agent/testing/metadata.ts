@@ -170,13 +170,15 @@ function answer(response: ServerResponse, status: number, text = ""): void {
   response.end(text);
 }
 
-function listen(server: Server): Promise<string> {
+/** On loopback; the URL. */
+export function listen(server: Server): Promise<string> {
   return new Promise((resolve) => {
     server.listen(0, "127.0.0.1", () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
   });
 }
 
-function close(server: Server): Promise<void> {
+/** Also what is under way. */
+export function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
     server.closeAllConnections();

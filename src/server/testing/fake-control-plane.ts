@@ -8,6 +8,7 @@ import type { InstanceRecord } from "../../model/instance.ts";
 import type { ControllerLine, GatewayReport } from "../../model/membership.ts";
 import { type PoolDocument, poolSchema } from "../../model/pool.ts";
 import { reason } from "../../model/reasons.ts";
+import type { SenderState } from "../../model/sender.ts";
 import type { StepRecord } from "../../model/step.ts";
 import type { Witness } from "../../model/witness.ts";
 import type { NoticeRecord } from "../../store/port.ts";
@@ -20,7 +21,6 @@ import type {
   ForcedSeal,
   GatewayReplicaState,
   IncomingNotice,
-  SenderState,
   SourceHeartbeat,
   InstanceState,
   JournalEntry,
