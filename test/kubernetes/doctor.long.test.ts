@@ -1,16 +1,12 @@
 /** What a controller with the permissions of deploy/ finds wrong in a real cluster. Level: real API server, no nodes but those that are written down. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ComposedController, composeController } from "../../src/cli/processes/controller.ts";
-import { ServiceDriver } from "../../src/drivers/service/service-driver.ts";
-import { systemClock, systemIds, systemRandom } from "../../src/kernel/system.ts";
+import type { ComposedController } from "../../src/cli/processes/controller.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { INSTANCES_ACCOUNT } from "../../src/kube/permissions.ts";
-import { createLogger } from "../../src/server/log.ts";
-import { createMetrics } from "../../src/server/metrics.ts";
-import { openStore } from "../../src/store/store.ts";
 import { apiOfAccount } from "./accounts.ts";
 import { type RealCluster, startKubernetes } from "./cluster.ts";
+import { controllerOver } from "./controller.ts";
 
 const DEPLOY = join(import.meta.dirname, "..", "..", "deploy");
 const WITHIN = { timeout: 45_000, interval: 500 };
@@ -23,19 +19,9 @@ beforeAll(async () => {
   cluster = await startKubernetes({ parts: ["controllers", "karpenter"] });
   await cluster.kubectl("apply", "-k", DEPLOY);
   kube = await apiOfAccount(cluster, "relevo-system", "relevo-controller");
-  composed = composeController({
-    kube,
-    store: await openStore(":memory:"),
-    driver: new ServiceDriver({ clock: systemClock }),
-    clock: systemClock,
-    random: systemRandom,
-    ids: systemIds,
-    log: createLogger({ level: "silent", name: "controller", clock: systemClock }),
-    metrics: createMetrics(),
-    instancesAccount: INSTANCES_ACCOUNT,
+  composed = await controllerOver(kube, {
     capabilities: ["events", "apply", "election", "access_review", "freeze", "doctor"],
     ownNamespace: "relevo-system",
-    cluster: { hasPriorityClasses: true },
   });
   await composed.controller.start();
   await apply(pool());

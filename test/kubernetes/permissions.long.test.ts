@@ -8,17 +8,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ComposedController, composeController } from "../../src/cli/processes/controller.ts";
-import { ServiceDriver } from "../../src/drivers/service/service-driver.ts";
-import { systemClock, systemIds, systemRandom } from "../../src/kernel/system.ts";
+import type { ComposedController } from "../../src/cli/processes/controller.ts";
 import type { KubeApi, KubeObject } from "../../src/kube/api.ts";
 import { INSTANCES_ACCOUNT } from "../../src/kube/permissions.ts";
 import { DEPLOYMENTS, PODS, POOLS } from "../../src/kube/resources.ts";
-import { createLogger } from "../../src/server/log.ts";
-import { createMetrics } from "../../src/server/metrics.ts";
-import { openStore } from "../../src/store/store.ts";
 import { apiOfAccount } from "./accounts.ts";
 import { type RealCluster, startKubernetes } from "./cluster.ts";
+import { controllerOver } from "./controller.ts";
 
 const DEPLOY = join(import.meta.dirname, "..", "..", "deploy");
 const WITHIN = { timeout: 45_000, interval: 200 };
@@ -39,18 +35,7 @@ beforeAll(async () => {
   // Nothing here is owned by Karpenter, and the role for it is left out: that must not keep anything else.
   await cluster.kubectl("delete", "clusterrolebinding", "relevo-controller-karpenter");
   kube = await apiOfAccount(cluster, "relevo-system", "relevo-controller");
-  composed = composeController({
-    kube,
-    store: await openStore(":memory:"),
-    driver: new ServiceDriver({ clock: systemClock }),
-    clock: systemClock,
-    random: systemRandom,
-    ids: systemIds,
-    log: createLogger({ level: "silent", name: "controller", clock: systemClock }),
-    metrics: createMetrics(),
-    instancesAccount: INSTANCES_ACCOUNT,
-    cluster: { hasPriorityClasses: true },
-  });
+  composed = await controllerOver(kube);
   await composed.controller.start();
 });
 
