@@ -23,8 +23,8 @@ import type { PoolWriter } from "./pool-writer.ts";
 
 export interface ControllerParts {
   readonly store: Store;
-  /** Asked why a Pool is being deleted. */
-  readonly kube: Pick<KubeApi, "get">;
+  /** Asked why a Pool is being deleted, and by name for what is not seen. */
+  readonly kube: Pick<KubeApi, "get" | "list">;
   readonly executor: Executor;
   readonly world: World;
   readonly pools: Informer<PoolEntry>;

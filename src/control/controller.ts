@@ -12,6 +12,7 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import { describeError, RelevoError } from "../kernel/errors.ts";
 import { routeOf } from "../model/pool.ts";
+import { NamedReads } from "../observe/named-reads.ts";
 import type { Rewound } from "../plan/snapshot.ts";
 import { type Authority, isStoreUnavailable, type PoolRows, staleEpoch, type StoreEra } from "../store/port.ts";
 import { Claims, LOOK_AGAIN_MS } from "./claims.ts";
@@ -80,6 +81,7 @@ export class Controller {
       routes: this.#routes,
       trust: this.#trust,
       leftovers: this.#leftovers,
+      namedReads: new NamedReads({ ...parts, onChange: (pool) => this.wake(pool) }),
       passes: this.#passes,
       settledAt: () => this.#settledAt,
     });

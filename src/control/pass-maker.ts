@@ -7,6 +7,7 @@ import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { HealthMonitor } from "../observe/health.ts";
 import type { LeaseWatch } from "../observe/lease-watch.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
+import type { NamedReads } from "../observe/named-reads.ts";
 import { nodeViews } from "../observe/node-views.ts";
 import type { PlacementTroubles, WaitingPod } from "../observe/placement-troubles.ts";
 import { Placements } from "../observe/placements.ts";
@@ -41,6 +42,7 @@ export interface PassMakerParts {
   readonly routes: RoutePublisher;
   readonly trust: StoreTrust;
   readonly leftovers: Leftovers;
+  readonly namedReads: NamedReads;
   readonly freezes?: FreezeSource | undefined;
   readonly members: Members;
   /** Asks why pods find no place; nobody does when absent. */
@@ -99,6 +101,7 @@ export class PassMaker {
       health: (instance, incarnation) => health.healthOf(instance, incarnation),
       ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
       lease: (instance, incarnation) => leases.stateOf(rows.pool, instance, incarnation),
+      confirm: (record, absence, basis) => this.#parts.namedReads.confirm(record, absence, basis),
       placement: this.#parts.capacity.placement(),
       placedSince: (podUid) => this.#placements.since(podUid),
       settledAt: this.#parts.settledAt(),

@@ -155,7 +155,7 @@ interface SeenProcess {
   readonly isRunning: boolean;
 }
 
-function processOf(pod: KubePod): SeenProcess | undefined {
+export function processOf(pod: KubePod): SeenProcess | undefined {
   const first = pod.spec.containers[0]?.name;
   const status = pod.status.containerStatuses.find(({ name }) => name === first) ?? pod.status.containerStatuses[0];
   if (!status || status.containerID === null) return undefined;

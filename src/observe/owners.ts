@@ -23,6 +23,8 @@ export function replicaSetNamedBy(pod: KubePod, world: Pick<World, "replicaSets"
   return direct?.kind === "ReplicaSet" ? world.replicaSets.get(pod.metadata.namespace, direct.name) : undefined;
 }
 
-function controllerOf(object: KubePod | KubeWorkload): { readonly kind: string; readonly name: string; readonly uid: string } | undefined {
+export function controllerOf(
+  object: KubePod | KubeWorkload,
+): { readonly kind: string; readonly name: string; readonly uid: string } | undefined {
   return object.metadata.ownerReferences.find(({ controller }) => controller);
 }

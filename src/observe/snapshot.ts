@@ -15,6 +15,7 @@ import { inventoryOf } from "../plan/inventory.ts";
 import type { GatewayState, HealthState, InstanceSnapshot, LeaseState, NodeSnapshot, PoolSnapshot, Stranger } from "../plan/snapshot.ts";
 import { type PoolRows, standingFreeze } from "../store/port.ts";
 import { objectsOf } from "./instance-objects.ts";
+import type { NamedReads } from "./named-reads.ts";
 import { strangersOf } from "./strangers.ts";
 import { Reports } from "./reports.ts";
 import type { World } from "./world.ts";
@@ -44,6 +45,8 @@ export interface SnapshotInput {
   readonly health: (instance: string, incarnation: number) => HealthState;
   readonly ownObligations: (instance: string, incarnation: number) => number | null;
   readonly lease: (instance: string, incarnation: number) => LeaseState;
+  /** Whether a named read said so too: see `named-reads.ts`. */
+  readonly confirm: NamedReads["confirm"];
   readonly placement: Placement;
   /** By pod UID, of pods that have a place: see `placements.ts`. */
   readonly placedSince: (podUid: string) => Instant;
@@ -160,7 +163,7 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     evidence: input.evidenceOf.get(record.id) ?? [],
     pods,
     podsWanted: wanted,
-    newIncarnation,
+    newIncarnation: isConfirmed(input, record, newIncarnation, leads) ? newIncarnation : null,
     health,
     witnessed: reports.some((report) => report?.health === "failing"),
     unreached: reports.some((report) => report?.health === "failing" && report.healthReason !== "status_503"),
@@ -170,8 +173,16 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
     appliedEverywhere: record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passEverywhere(reports),
     drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record, record.drainGeneration),
-    objectsGone: gone,
+    objectsGone: gone === true ? input.confirm(record, "objects", pods) : gone,
   };
+}
+
+/** That another process runs is seen; that the recorded one does not may be old news of it, unless it is its own answer that says so. */
+function isConfirmed(input: Look, record: InstanceRecord, renewal: Incarnation | null, leads: readonly KubePod[]): boolean {
+  const { containerId, podUid } = record.incarnation;
+  if (renewal === null || containerId === null) return true;
+  const isSameProcess = renewal.podUid === podUid && renewal.containerId === containerId;
+  return isSameProcess || input.confirm(record, "process", leads);
 }
 
 function lossOf(
@@ -187,9 +198,10 @@ function lossOf(
   const isReadable = input.trouble === undefined && isWellFormed(input.world, incarnation);
   if (isReadable && incarnation.nodeName !== null) {
     const node = input.nodeView(incarnation.nodeName);
-    if (!node || (incarnation.nodeUid !== null && node.uid !== incarnation.nodeUid) || !node.ready) return "node_lost";
+    const isGone = !node || (incarnation.nodeUid !== null && node.uid !== incarnation.nodeUid) || !node.ready;
+    if (isGone && input.confirm(record, "node", node)) return "node_lost";
   }
-  if (isReadable && leads.length === 0) return "pod_lost";
+  if (isReadable && leads.length === 0 && input.confirm(record, "pod", leads)) return "pod_lost";
   if (health.state !== "failing") return null;
   // It is there and answers; whether its lease is over is judged by its renewals.
   if (health.code === LEASE_LAPSED && lease.state !== "none" && lease.state !== "unwatched") return null;

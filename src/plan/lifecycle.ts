@@ -125,7 +125,7 @@ function holdForStep(pool: PoolSnapshot, instance: InstanceSnapshot, kind: strin
 }
 
 function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft) || failedByAbsence(instance, now, draft)) return;
+  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft) || failedByAbsence(instance, draft)) return;
   const scheduled = instance.pods.filter((pod) => pod.scheduledAt !== null);
   if (instance.pods.length < instance.podsWanted || scheduled.length < instance.pods.length) return awaitPlace(pool, instance, now, draft);
   const ready = instance.pods.filter((pod) => pod.ready && !pod.deleting);
@@ -198,7 +198,7 @@ function keepStandby(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instan
   // What is found against its node becomes evidence, which keeps the next one away from there too.
   const isFound = instance.pods.some(({ node, owned }) => owned && node !== null && node.findings.length > 0);
   if (!isFound && failedOnUnsafeNode(pool, instance, now, draft)) return;
-  if (failedByAbsence(instance, now, draft)) return;
+  if (failedByAbsence(instance, draft)) return;
   const { health } = instance;
   if (health.state === "passing") return draft.hold(idOf(instance), reason("standby_ready"));
   if (health.state === "unknown") return draft.hold(idOf(instance), reason("waiting_for_health"));
@@ -246,14 +246,9 @@ function failedOnUnsafeNode(pool: PoolSnapshot, instance: InstanceSnapshot, now:
   return false;
 }
 
-/** Somebody deleted its objects, or the cluster lost them: no pod will ever come. What was just made need not be seen yet. */
-function failedByAbsence(instance: InstanceSnapshot, now: Instant, draft: Draft): boolean {
+/** Somebody deleted its objects, or the cluster lost them: no pod will ever come. */
+function failedByAbsence(instance: InstanceSnapshot, draft: Draft): boolean {
   if (instance.objectsGone !== true) return false;
-  const until = instance.record.phaseSince + OBJECTS_SEEN_WITHIN_MS;
-  if (now < until) {
-    draft.lookAgainAt(until);
-    return false;
-  }
   fail(instance, "objects_gone", draft);
   return true;
 }

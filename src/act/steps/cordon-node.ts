@@ -1,9 +1,10 @@
 /** Makes exactly this node unschedulable, and nothing else (D4, I6, I7, I8). */
+import { findObject } from "../../kube/find-object.ts";
 import { z } from "zod";
 import { NODES } from "../../kube/resources.ts";
 import { ANNOTATIONS } from "../../model/marks.ts";
 import { done, happened, NOT_HAPPENED, type StepKind, superseded } from "../step-kind.ts";
-import { annotationOf, findObject, isUnschedulable, nodeRefSchema } from "./objects.ts";
+import { annotationOf, isUnschedulable, nodeRefSchema } from "./objects.ts";
 
 const cordonNodeSchema = z.object({
   node: nodeRefSchema,

@@ -2,6 +2,7 @@
  * Makes the objects of one instance, each under a name that the instance gives, marked with the step (D5). A name that is taken is ours when it carries our
  * mark: the reply to the first try was lost. What a create leaves behind when it fails or is overtaken, the delete step finds by label and mark.
  */
+import { findObject } from "../../kube/find-object.ts";
 import { z } from "zod";
 import { asServiceAccount, isAlreadyExists, type KubeObject, type KubeObjectDraft, type ResourceType } from "../../kube/api.ts";
 import type { OwnedObject } from "../../model/instance.ts";
@@ -9,7 +10,7 @@ import { ANNOTATIONS, LABELS } from "../../model/marks.ts";
 import type { Change } from "../../store/port.ts";
 import { isAttemptOf } from "../step-id.ts";
 import { done, failed, happened, NOT_HAPPENED, type Outcome, type StepKind, type StepPorts } from "../step-kind.ts";
-import { annotationOf, findBlueprintType, findObject, ownedObjectOf, ownedObjectSchema } from "./objects.ts";
+import { annotationOf, findBlueprintType, ownedObjectOf, ownedObjectSchema } from "./objects.ts";
 
 const objectSchema = z.looseObject({
   apiVersion: z.string(),

@@ -1,7 +1,8 @@
 /** What the steps read of Kubernetes objects, and how they find them again. */
 import { z } from "zod";
 import { RelevoError } from "../../kernel/errors.ts";
-import { isNotFound, type KubeApi, type KubeObject, type ObjectRef, type OwnerReference, type ResourceType } from "../../kube/api.ts";
+import type { KubeApi, KubeObject, ObjectRef, OwnerReference, ResourceType } from "../../kube/api.ts";
+import { findObject } from "../../kube/find-object.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, PERSISTENT_VOLUME_CLAIMS, SERVICES, STATEFUL_SETS, apiVersionOf } from "../../kube/resources.ts";
 import type { OwnedObject } from "../../model/instance.ts";
 import type { BLUEPRINT_KINDS } from "../../model/pool.ts";
@@ -30,15 +31,6 @@ export const blueprintTypes: readonly ResourceType[] = Object.values(BLUEPRINT_T
 /** Undefined when no blueprint may hold it. The group counts: a custom Deployment of another group is none. */
 export function findBlueprintType(apiVersion: string, kind: string): ResourceType | undefined {
   return blueprintTypes.find((type) => type.kind === kind && apiVersionOf(type) === apiVersion);
-}
-
-export async function findObject(kube: KubeApi, ref: ObjectRef): Promise<KubeObject | undefined> {
-  try {
-    return await kube.get(ref);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }
 
 /** The very object that was recorded: undefined when it is gone or another took its name. */

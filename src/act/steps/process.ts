@@ -3,9 +3,10 @@ import { z } from "zod";
 import type { CallOutcome, InstanceCall, InstanceTarget } from "../../drivers/port.ts";
 import { isRetryable, RelevoError } from "../../kernel/errors.ts";
 import type { KubeApi, KubeObject } from "../../kube/api.ts";
+import { findObject } from "../../kube/find-object.ts";
 import { PODS } from "../../kube/resources.ts";
 import { type Outcome, type StepPorts, superseded } from "../step-kind.ts";
-import { findObject, podRefSchema } from "./objects.ts";
+import { podRefSchema } from "./objects.ts";
 
 export const targetSchema = z.object({
   host: z.string(),

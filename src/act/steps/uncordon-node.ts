@@ -1,9 +1,10 @@
 /** Takes Relevo's own cordon off this node, by an operator's command only (D4). */
+import { findObject } from "../../kube/find-object.ts";
 import { z } from "zod";
 import { NODES } from "../../kube/resources.ts";
 import { ANNOTATIONS } from "../../model/marks.ts";
 import { done, happened, NOT_HAPPENED, type StepKind, superseded } from "../step-kind.ts";
-import { annotationOf, findObject, isUnschedulable, nodeRefSchema } from "./objects.ts";
+import { annotationOf, isUnschedulable, nodeRefSchema } from "./objects.ts";
 
 const uncordonNodeSchema = z.object({
   node: nodeRefSchema,

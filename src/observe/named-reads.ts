@@ -1,0 +1,163 @@
+/**
+ * What a read model does not have is not gone for that: it may be behind the store, when another controller wrote there what is not seen here yet, and its kinds
+ * are behind each other. Before absence is a verdict, the server is asked by name (D8); a named read is never served from an older state than the one that
+ * was current when it was asked for.
+ */
+import type { Clock } from "../kernel/clock.ts";
+import type { KubeApi, KubeObject, ObjectRef } from "../kube/api.ts";
+import { findObject } from "../kube/find-object.ts";
+import { DEPLOYMENTS, NODES, PODS, REPLICA_SETS, STATEFUL_SETS } from "../kube/resources.ts";
+import { conditionOf, INSTANCE_LABEL, parseNode, parsePod, parseReplicaSet } from "../kube/types.ts";
+import type { Incarnation, InstanceRecord, OwnedObject } from "../model/instance.ts";
+import { processOf } from "./instance-objects.ts";
+import { controllerOf, ownerOf } from "./owners.ts";
+
+/**
+ * What the read model says of an instance: that its workloads and pods are gone; that its process does not run in its pod any more; that the pod of its
+ * process is gone or is its own no more; that the node of its process is gone, is another machine, or is not ready.
+ */
+export type Absence = "objects" | "process" | "pod" | "node";
+
+/** How long a read that says otherwise is believed while the read model stays as it is. */
+const ASKED_AGAIN_MS = 1_000;
+const MAX_ASKED_AT_ONCE = 8;
+/** An instance has a few ReplicaSets; more pages of them are something that is there. */
+const MAX_LISTED = 100;
+
+interface Asked {
+  readonly absence: Absence;
+  /** What the read model's word came from: another object is another question. */
+  readonly basis: unknown;
+  /** On the clock that never goes back: of the question, then of the answer. */
+  at: number;
+  answer: boolean | undefined;
+}
+
+export interface NamedReadsOptions {
+  readonly kube: Pick<KubeApi, "get" | "list">;
+  readonly clock: Clock;
+  /** After an answer, and when it is time to ask once more. */
+  readonly onChange: (pool: string) => void;
+  readonly log: (level: "debug", message: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+export class NamedReads {
+  readonly #options: NamedReadsOptions;
+  readonly #asked = new WeakMap<InstanceRecord, Asked[]>();
+  readonly #waiting: (() => Promise<void>)[] = [];
+  #running = 0;
+
+  constructor(options: NamedReadsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the server said so too; false until it did, and `onChange` calls when there is news. */
+  confirm(record: InstanceRecord, absence: Absence, basis: unknown): boolean {
+    const now = this.#options.clock.monotonic();
+    const all = this.#asked.get(record) ?? [];
+    const known = all.find((each) => each.absence === absence);
+    const isSame = known !== undefined && known.basis === basis;
+    if (isSame && (known.answer !== false || now - known.at < ASKED_AGAIN_MS)) return known.answer === true;
+    const asked: Asked = { absence, basis, at: now, answer: undefined };
+    this.#asked.set(record, [...all.filter((each) => each !== known), asked]);
+    this.#waiting.push(() => this.#ask(record, asked));
+    this.#next();
+    return false;
+  }
+
+  #next(): void {
+    if (this.#running >= MAX_ASKED_AT_ONCE) return;
+    const ask = this.#waiting.shift();
+    if (ask === undefined) return;
+    this.#running += 1;
+    void ask().finally(() => {
+      this.#running -= 1;
+      this.#next();
+    });
+  }
+
+  async #ask(record: InstanceRecord, asked: Asked): Promise<void> {
+    const { kube, clock, onChange, log } = this.#options;
+    try {
+      asked.answer = await isAbsent(asked.absence, record, kube);
+    } catch (error) {
+      asked.answer = false;
+      log("debug", "what is not seen of an instance cannot be read by name", { instance: record.id, error: String(error) });
+    }
+    asked.at = clock.monotonic();
+    if (asked.answer) onChange(record.pool);
+    else clock.after(ASKED_AGAIN_MS, () => onChange(record.pool));
+  }
+}
+
+function isAbsent(absence: Absence, record: InstanceRecord, kube: NamedReadsOptions["kube"]): Promise<boolean> {
+  if (absence === "objects") return areObjectsAbsent(record, kube);
+  if (absence === "process") return isProcessAbsent(record, kube);
+  return absence === "pod" ? isPodAbsent(record, kube) : isNodeAbsent(record, kube);
+}
+
+/** Owners first: what is gone makes no more of what comes after it. */
+async function areObjectsAbsent({ id, objects }: InstanceRecord, kube: NamedReadsOptions["kube"]): Promise<boolean> {
+  for (const object of objects) {
+    const ref = workloadRefOf(object);
+    if (ref !== undefined && (await findObject(kube, ref))?.metadata.uid === object.uid) return false;
+  }
+  const labelSelector = `${INSTANCE_LABEL}=${id}`;
+  for (const namespace of new Set(objects.map((object) => object.namespace))) {
+    const sets = await kube.list(REPLICA_SETS, { namespace, labelSelector, limit: MAX_LISTED });
+    if (sets.continue !== undefined || sets.items.some((set) => isMadeBy(set, objects))) return false;
+    if ((await kube.list(PODS, { namespace, labelSelector, limit: 1 })).items.length > 0) return false;
+  }
+  return true;
+}
+
+async function isProcessAbsent({ incarnation, objects }: InstanceRecord, kube: NamedReadsOptions["kube"]): Promise<boolean> {
+  const found = await findPod(incarnation, objects, kube);
+  if (found === undefined) return true;
+  const pod = parsePod(found);
+  const seen = pod.ok ? processOf(pod.value) : undefined;
+  return pod.ok && (seen?.containerId !== incarnation.containerId || !seen.isRunning);
+}
+
+/** Also when it is there and nobody's of ours: its label was taken away, or its owner. */
+async function isPodAbsent({ id, incarnation, objects }: InstanceRecord, kube: NamedReadsOptions["kube"]): Promise<boolean> {
+  const found = await findPod(incarnation, objects, kube);
+  if (found === undefined || found.metadata.labels?.[INSTANCE_LABEL] !== id) return true;
+  const pod = parsePod(found);
+  if (!pod.ok) return false;
+  const { namespace } = pod.value.metadata;
+  const direct = controllerOf(pod.value);
+  const set = direct?.kind === "ReplicaSet" ? await findObject(kube, { type: REPLICA_SETS, namespace, name: direct.name }) : undefined;
+  const parsed = set === undefined ? undefined : parseReplicaSet(set);
+  if (parsed?.ok === false) return false;
+  return ownerOf(pod.value, objects, parsed?.value)?.uid !== objects[0]?.uid;
+}
+
+async function findPod(
+  { podName, podUid }: Incarnation,
+  [lead]: readonly OwnedObject[],
+  kube: NamedReadsOptions["kube"],
+): Promise<KubeObject | undefined> {
+  if (podName === null || lead === undefined) return undefined;
+  const found = await findObject(kube, { type: PODS, namespace: lead.namespace, name: podName });
+  return found?.metadata.uid === podUid ? found : undefined;
+}
+
+async function isNodeAbsent({ incarnation }: InstanceRecord, kube: NamedReadsOptions["kube"]): Promise<boolean> {
+  if (incarnation.nodeName === null) return true;
+  const found = await findObject(kube, { type: NODES, name: incarnation.nodeName });
+  if (found === undefined || (incarnation.nodeUid !== null && found.metadata.uid !== incarnation.nodeUid)) return true;
+  const node = parseNode(found);
+  return node.ok && conditionOf(node.value.status.conditions, "Ready")?.status !== "True";
+}
+
+function isMadeBy(object: KubeObject, objects: readonly OwnedObject[]): boolean {
+  const set = parseReplicaSet(object);
+  const by = set.ok ? controllerOf(set.value)?.uid : undefined;
+  return !set.ok || objects.some(({ uid }) => uid === by);
+}
+
+function workloadRefOf({ kind, namespace, name }: OwnedObject): ObjectRef | undefined {
+  if (kind === "Deployment") return { type: DEPLOYMENTS, namespace, name };
+  return kind === "StatefulSet" ? { type: STATEFUL_SETS, namespace, name } : undefined;
+}
