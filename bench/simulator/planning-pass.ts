@@ -97,15 +97,14 @@ function measure(pools: readonly BenchPool[], world: World, clock: VirtualClock,
         placement: capacity.view().placement,
         placedSince: () => now,
         settledAt: now,
-        brake: brake.look(last),
-        leaseBrake: null,
         rewound: null,
         awaitsWitnesses: false,
         recoveredAt: null,
         leftovers: new Map(),
         now: at,
       });
-      const advised = { ...snapshot, ...desk.look(snapshot, at) };
+      const braked = { ...snapshot, brake: brake.look([...last.filter(({ pool }) => pool !== snapshot.pool), snapshot]), leaseBrake: null };
+      const advised = { ...braked, ...desk.look(braked, at) };
       decisions += planPool(advised, at).decisions.length;
       seen.push(advised);
     }

@@ -12,6 +12,8 @@ export const BRAKE_SHARE = 0.5;
 export const BRAKE_WINDOW_MS = 60_000;
 
 type Health = InstanceSnapshot["health"];
+/** What a brake reads of the last look at a pool. */
+type Watched = Pick<PoolSnapshot, "pool" | "instances">;
 
 /** What the brake asks of our checks, and tells them. */
 export interface Checks {
@@ -35,7 +37,7 @@ export class HealthBrake {
    * From the last snapshot of each pool, and what our checks say now: the last look may be long ago, when the store kept us from another one, and all that
    * fails since would be news of one pool alone.
    */
-  look(pools: readonly PoolSnapshot[]): PoolSnapshot["brake"] {
+  look(pools: readonly Watched[]): PoolSnapshot["brake"] {
     const watched = pools
       .flatMap(({ instances }) => instances.filter(isWatched))
       .flatMap((instance) => {
@@ -69,7 +71,7 @@ export class LeaseBrake {
   }
 
   /** From the last snapshot of each pool, and what the judge says now. */
-  look(pools: Iterable<PoolSnapshot>): PoolSnapshot["leaseBrake"] {
+  look(pools: Iterable<Watched>): PoolSnapshot["leaseBrake"] {
     if (!this.#judge.isWatching) return null;
     const suspects: LeaseSuspect[] = [];
     let total = 0;

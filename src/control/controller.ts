@@ -236,6 +236,12 @@ export class Controller {
     if (pool !== undefined) this.wake(pool);
   }
 
+  /** The store may have kept us long: what was decided from a document that is another one by now is not begun, least of all after a flag went off (I26). */
+  #isPast({ key, uid, generation }: PoolEntry): boolean {
+    const current = this.#entryOf(key);
+    return current !== undefined && (current.uid !== uid || current.generation !== generation);
+  }
+
   async #reconcile(key: string): Promise<Instant | null> {
     const problem = problemOf(this.#parts.pools, key);
     const found = problem === undefined ? this.#entryOf(key) : this.#entries.get(key);
@@ -267,6 +273,7 @@ export class Controller {
     ];
     const held = this.#parts.executor.resume(authority, rows.openSteps);
     await this.#leftovers.look(rows);
+    if (this.#isPast(found)) return this.#parts.clock.now();
     const pass = withHolds(this.#look.make(entry, rows), [...held, ...notes]);
     this.#passes.set(key, pass);
     this.#parts.capacity.note(pass.snapshot);
@@ -275,7 +282,7 @@ export class Controller {
     this.#routes.publish(entry, rows);
 
     const moved = await this.#acts.commitMoves(authority, pass);
-    await this.#acts.begin(authority, pass);
+    if (!this.#isPast(found)) await this.#acts.begin(authority, pass);
     this.#parts.onPass?.(pass);
     this.#parts.writer.report(entry, pass);
     if (moved) this.wake(key);

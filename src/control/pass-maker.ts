@@ -11,7 +11,7 @@ import type { NamedReads } from "../observe/named-reads.ts";
 import { nodeViews } from "../observe/node-views.ts";
 import type { PlacementTroubles, WaitingPod } from "../observe/placement-troubles.ts";
 import { Placements } from "../observe/placements.ts";
-import { snapshotPool } from "../observe/snapshot.ts";
+import { type SeenPool, snapshotPool } from "../observe/snapshot.ts";
 import type { World } from "../observe/world.ts";
 import { planPool } from "../plan/plan.ts";
 import { roomToMake } from "../plan/preemption.ts";
@@ -64,16 +64,43 @@ function waitingPods({ pool, namespace, instances }: PoolSnapshot): readonly Wai
   );
 }
 
+/** What one look at a pool begins with. */
+interface Look {
+  readonly entry: PoolEntry;
+  readonly rows: PoolRows;
+  readonly rewound: Rewound | null;
+  readonly now: Instant;
+  /** No other pool holds its route. */
+  readonly isRouted: boolean;
+}
+
 export class PassMaker {
   readonly #parts: PassMakerParts;
   readonly #brake: HealthBrake;
   readonly #leaseBrake: LeaseBrake;
   readonly #placements: Placements;
+  #hasBegunAnew = false;
 
   constructor(parts: PassMakerParts) {
     this.#parts = parts;
-    this.#brake = new HealthBrake(parts.health);
-    this.#leaseBrake = new LeaseBrake(parts.leases);
+    const { health, leases } = parts;
+    this.#brake = new HealthBrake({
+      healthOf: (instance, incarnation) => health.healthOf(instance, incarnation),
+      beginAnew: (instance) => {
+        health.beginAnew(instance);
+        this.#hasBegunAnew = true;
+      },
+    });
+    this.#leaseBrake = new LeaseBrake({
+      get isWatching() {
+        return leases.isWatching;
+      },
+      stateOf: (pool, instance, incarnation) => leases.stateOf(pool, instance, incarnation),
+      beginAnew: (pool, instance) => {
+        leases.beginAnew(pool, instance);
+        this.#hasBegunAnew = true;
+      },
+    });
     this.#placements = new Placements(parts.clock);
   }
 
@@ -83,36 +110,11 @@ export class PassMaker {
 
   /** With `isPass` false nobody acts on it, so nothing is promised for it either. */
   make(entry: PoolEntry, rows: PoolRows, rewound: Rewound | null = null, isPass = true): Pass {
-    const { world, gateways, health, leases, notices, clock } = this.#parts;
-    const now = clock.now();
-    leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
-    const route = routeOf(entry.document);
+    const now = this.#parts.clock.now();
+    this.#parts.leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
     const holder = this.#parts.routes.holderOf(entry);
     const lastLooks = [...this.#parts.passes.values()].map((pass) => pass.snapshot);
-    const joined = joinFreezes(rows.freeze, this.#parts.freezes?.freezeOf(rows.pool, now) ?? null);
-    const seen = snapshotPool({
-      document: entry.document,
-      isDeleting: entry.isDeleting,
-      blueprintHash: entry.blueprintHash,
-      rows: joined === rows.freeze ? rows : { ...rows, freeze: joined },
-      world,
-      gateways: holder === undefined ? gateways.views() : withoutRoute(gateways.views(), rows),
-      nodeView: nodeViews({ world, noticed: notices.findings(), now }),
-      health: (instance, incarnation) => health.healthOf(instance, incarnation),
-      ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
-      lease: (instance, incarnation) => leases.stateOf(rows.pool, instance, incarnation),
-      confirm: (record, absence, basis) => this.#parts.namedReads.confirm(record, absence, basis),
-      placement: this.#parts.capacity.placement(),
-      placedSince: (podUid) => this.#placements.since(podUid),
-      settledAt: this.#parts.settledAt(),
-      brake: this.#brake.look(lastLooks),
-      leaseBrake: this.#leaseBrake.look(lastLooks),
-      rewound,
-      awaitsWitnesses: this.#parts.trust.awaitsWitnesses(rows),
-      recoveredAt: this.#parts.trust.recoveredAt,
-      leftovers: this.#parts.leftovers.of(rows.pool),
-      now,
-    });
+    const seen = this.#see({ entry, rows, rewound, now, isRouted: holder === undefined }, lastLooks);
     const { evacuation } = this.#parts;
     const advice = isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now);
     const noPlace = this.#parts.placementTroubles?.look(seen.pool, waitingPods(seen)) ?? NOTHING_KNOWN;
@@ -121,9 +123,48 @@ export class PassMaker {
     const snapshot = older === undefined ? made : observing(made);
     const pass = { snapshot, plan: planPool(snapshot, now), at: now };
     return withHolds(pass, [
-      ...(holder === undefined ? [] : [{ kind: "hold" as const, subject: "", reason: reason("route_taken", { route, pool: holder }) }]),
+      ...(holder === undefined
+        ? []
+        : [{ kind: "hold" as const, subject: "", reason: reason("route_taken", { route: routeOf(entry.document), pool: holder }) }]),
       ...(older === undefined ? [] : [{ kind: "hold" as const, subject: "", reason: reason("older_replica", { replica: older }) }]),
     ]);
+  }
+
+  /** The brakes are looked at with what is seen now, of this pool, and what was seen last of the others: one alone is news that is as old as its pass. */
+  #see(look: Look, lastLooks: readonly PoolSnapshot[]): PoolSnapshot {
+    const others = lastLooks.filter(({ pool }) => pool !== look.rows.pool);
+    const seen = this.#snapshot(look);
+    this.#hasBegunAnew = false;
+    const brake = this.#brake.look([...others, seen]);
+    const leaseBrake = this.#leaseBrake.look([...others, seen]);
+    // Whose silence begins anew was seen as silent for long.
+    return { ...(this.#hasBegunAnew ? this.#snapshot(look) : seen), brake, leaseBrake };
+  }
+
+  #snapshot({ entry, rows, rewound, now, isRouted }: Look): SeenPool {
+    const { world, gateways, health, leases, notices } = this.#parts;
+    const joined = joinFreezes(rows.freeze, this.#parts.freezes?.freezeOf(rows.pool, now) ?? null);
+    return snapshotPool({
+      document: entry.document,
+      isDeleting: entry.isDeleting,
+      blueprintHash: entry.blueprintHash,
+      rows: joined === rows.freeze ? rows : { ...rows, freeze: joined },
+      world,
+      gateways: isRouted ? gateways.views() : withoutRoute(gateways.views(), rows),
+      nodeView: nodeViews({ world, noticed: notices.findings(), now }),
+      health: (instance, incarnation) => health.healthOf(instance, incarnation),
+      ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
+      lease: (instance, incarnation) => leases.stateOf(rows.pool, instance, incarnation),
+      confirm: (record, absence, basis) => this.#parts.namedReads.confirm(record, absence, basis),
+      placement: this.#parts.capacity.placement(),
+      placedSince: (podUid) => this.#placements.since(podUid),
+      settledAt: this.#parts.settledAt(),
+      rewound,
+      awaitsWitnesses: this.#parts.trust.awaitsWitnesses(rows),
+      recoveredAt: this.#parts.trust.recoveredAt,
+      leftovers: this.#parts.leftovers.of(rows.pool),
+      now,
+    });
   }
 }
 

@@ -51,8 +51,6 @@ export interface SnapshotInput {
   /** By pod UID, of pods that have a place: see `placements.ts`. */
   readonly placedSince: (podUid: string) => Instant;
   readonly settledAt: Instant;
-  readonly brake: PoolSnapshot["brake"];
-  readonly leaseBrake: PoolSnapshot["leaseBrake"];
   readonly rewound: PoolSnapshot["rewound"];
   readonly awaitsWitnesses: boolean;
   readonly recoveredAt: PoolSnapshot["recoveredAt"];
@@ -83,7 +81,10 @@ function byInstance(evidence: readonly Evidence[]): ReadonlyMap<string, readonly
   return found;
 }
 
-export function snapshotPool(input: SnapshotInput): PoolSnapshot {
+/** All but what the brakes make of it, which look at all pools. */
+export type SeenPool = Omit<PoolSnapshot, "brake" | "leaseBrake">;
+
+export function snapshotPool(input: SnapshotInput): SeenPool {
   const { document, rows } = input;
   const look: Look = {
     ...input,
@@ -112,9 +113,7 @@ export function snapshotPool(input: SnapshotInput): PoolSnapshot {
     makesRoom: 0,
     gateways: input.gateways.map((gateway) => gatewayState(gateway, routeOf(document))),
     settledAt: input.settledAt,
-    brake: input.brake,
     workloads: rows.workloads,
-    leaseBrake: input.leaseBrake,
     rewound: input.rewound,
     awaitsWitnesses: input.awaitsWitnesses,
     recoveredAt: input.recoveredAt,

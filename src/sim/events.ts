@@ -20,6 +20,8 @@ export type SimEvent =
       readonly authority: Authority;
       readonly changes: readonly Change[];
       readonly now: Instant;
+      /** By the clock of the simulation: when the process asked for it. What was asked for before something was heard could not heed it. */
+      readonly askedAt: Instant;
     }
   | { readonly type: "rows_read"; readonly process: string; readonly rows: PoolRows }
   /** An old backup was restored: this is all that the store knows. */

@@ -3,7 +3,7 @@
  * effect was is told to the checkers, whatever the caller hears of it.
  */
 import type { InstanceDriver } from "../drivers/port.ts";
-import type { Clock } from "../kernel/clock.ts";
+import type { Clock, Instant } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
 import { type KubeApi, KubeApiError, type KubeObject, type ObjectRef, type ResourceType, type WatchEvent } from "../kube/api.ts";
@@ -265,10 +265,10 @@ class SimulatedWatch implements AsyncIterable<WatchEvent> {
 }
 
 export function simulatedStore(store: Store, options: PortOptions): Store {
-  const { process, troubles, random, observe, log } = options;
-  const told: Partial<Record<keyof Store, (input: readonly unknown[], result: unknown) => void>> = {
+  const { process, troubles, random, observe, log, clock } = options;
+  const told: Partial<Record<keyof Store, (input: readonly unknown[], result: unknown, askedAt: Instant) => void>> = {
     claim: (_, result) => observe({ type: "claimed", process: process.name, authority: result as Authority }),
-    commit: ([authority, changes, now]) => {
+    commit: ([authority, changes, now], _, askedAt) => {
       for (const change of changes as readonly Change[]) {
         const line = describeChange(change);
         if (line !== undefined) log.add(`${process.name} commit ${line}`);
@@ -279,6 +279,7 @@ export function simulatedStore(store: Store, options: PortOptions): Store {
         authority: authority as Authority,
         changes: changes as readonly Change[],
         now: now as number,
+        askedAt,
       });
     },
     readPool: (_, result) => {
@@ -289,8 +290,9 @@ export function simulatedStore(store: Store, options: PortOptions): Store {
     get(target, name: keyof Store) {
       const method = target[name] as (...input: unknown[]) => Promise<unknown>;
       if (name === "close") return async () => {}; // the file outlives the process
-      return (...input: unknown[]) =>
-        process.pass(async () => {
+      return (...input: unknown[]) => {
+        const askedAt = clock.now();
+        return process.pass(async () => {
           await latency(options, STORE_LATENCY_MS);
           if (troubles.storeBusyMs > 0) await beBusy(options);
           if (chance(random, troubles.storeFailures)) {
@@ -298,13 +300,14 @@ export function simulatedStore(store: Store, options: PortOptions): Store {
             throw storeUnavailable("the disk is full", undefined);
           }
           const result = await method.apply(target, input);
-          told[name]?.(input, result);
+          told[name]?.(input, result, askedAt);
           if (chance(random, troubles.storeLostReplies)) {
             troubles.took("store_lost_replies");
             throw storeUnavailable("the reply was lost", undefined);
           }
           return result;
         }, process.onCall && describeStoreCall(name, input));
+      };
     },
   });
 }

@@ -1,8 +1,9 @@
 /** What a pass sees of the passes before it, and how many there are (I5, D15). Level: simulated. */
 import { afterEach, expect, test } from "vitest";
 import { NODES } from "../../src/kube/resources.ts";
-import type { Store } from "../../src/store/port.ts";
+import type { Change, Store } from "../../src/store/port.ts";
 import { Harness, ordersPool } from "./harness.ts";
+import { intercept } from "./intercept.ts";
 
 let harness: Harness;
 afterEach(() => harness.close());
@@ -99,3 +100,30 @@ test("requests that come and go at what serves, and nodes that carry nothing of 
   await harness.pass(20);
   expect(count.passes).toBeGreaterThanOrEqual(1);
 });
+
+test.for(["readPool", "commit"])(
+  "what was decided before the flag went off is not begun when the store kept the pass in its %s meanwhile (I26)",
+  async (slow) => {
+    let waits = 0;
+    let isSlow = false;
+    harness = await Harness.start({
+      store: (store) =>
+        intercept(store, async ({ name, input: [, changes] }, go) => {
+          if (isSlow && name === slow) {
+            waits += 1;
+            await harness.clock.sleep(5_000);
+          }
+          // The pass after this one decides the cordon.
+          if (name === "commit") isSlow ||= (changes as readonly Change[]).some(({ kind }) => kind === "record_evidence");
+          return go();
+        }),
+    });
+    const [victim] = await harness.serve();
+    await harness.drift(victim?.incarnation.nodeName ?? "");
+    await harness.until("the pass waits", () => waits > 0);
+    await harness.setMode("Off");
+    await harness.pass(30_000);
+
+    expect((await harness.steps()).filter(({ kind }) => kind.startsWith("cordon_node"))).toEqual([]);
+  },
+);

@@ -36,7 +36,7 @@ export function flagOffMeansNoMutation(): Checker {
       if (event.type === "went_on") goesOn(event.process, now);
       if (event.type !== "committed") return;
       const flag = heard.get(event.authority.pool)?.get(event.process);
-      if (flag?.mode !== "Off" || now - flag.since < UNDER_WAY_MS) return;
+      if (flag?.mode !== "Off" || event.askedAt - flag.since < UNDER_WAY_MS) return;
       for (const change of event.changes) {
         if (change.kind === "record_evidence" && change.evidence.loss !== "forced" && change.evidence.reason !== "operator_drain")
           violate(`evidence ${change.evidence.reason} is recorded`);

@@ -54,7 +54,7 @@ export function frozenMeansNoDecision(): Checker {
       }
       if (event.type !== "committed") return;
       const known = read.get(`${event.process} ${event.authority.pool}`);
-      if (!known?.freeze || event.now >= known.freeze.until || truth.now() - known.since < UNDER_WAY_MS) return;
+      if (!known?.freeze || event.now >= known.freeze.until || event.askedAt - known.since < UNDER_WAY_MS) return;
       for (const change of event.changes) {
         if (change.kind === "record_step" && /^(cordon_node|protect_pod)\//.test(change.step.kind))
           violate(`${change.step.id} is recorded`);
@@ -88,7 +88,9 @@ export function drainsBearTheGravestLoss(): Checker {
           since.set(instance, known);
         }
         if (change.kind !== "move_instance" || change.to !== "draining" || mirror.get(change.instance)?.phase !== "serving") continue;
-        const settled = [...(since.get(change.instance) ?? [])].filter(([, at]) => truth.now() - at >= UNDER_WAY_MS).map(([loss]) => loss);
+        const settled = [...(since.get(change.instance) ?? [])]
+          .filter(([, at]) => event.askedAt - at >= UNDER_WAY_MS)
+          .map(([loss]) => loss);
         const borne = LOSSES.indexOf(change.set?.drainLoss ?? "voluntary");
         const graver = settled.find((loss) => LOSSES.indexOf(loss) > borne);
         if (graver !== undefined) violate(`${change.instance} drains ${change.set?.drainLoss} while a ${graver} loss of it is recorded`);
