@@ -155,7 +155,7 @@ export class PassMaker {
       health: (instance, incarnation) => health.healthOf(instance, incarnation),
       ownObligations: (instance, incarnation) => health.obligationsOf(instance, incarnation),
       lease: (instance, incarnation) => leases.stateOf(rows.pool, instance, incarnation),
-      confirm: (record, absence, basis) => this.#parts.namedReads.confirm(record, absence, basis),
+      confirm: (record, absence) => this.#parts.namedReads.confirm(record, absence),
       placement: this.#parts.capacity.placement(),
       placedSince: (podUid) => this.#placements.since(podUid),
       settledAt: this.#parts.settledAt(),

@@ -18,7 +18,7 @@ import { controllerOf, ownerOf } from "./owners.ts";
  */
 export type Absence = "objects" | "process" | "pod" | "node";
 
-/** How long a read that says otherwise is believed while the read model stays as it is. */
+/** How long a read that says otherwise is believed. */
 const ASKED_AGAIN_MS = 1_000;
 const MAX_ASKED_AT_ONCE = 8;
 /** An instance has a few ReplicaSets; more pages of them are something that is there. */
@@ -26,8 +26,6 @@ const MAX_LISTED = 100;
 
 interface Asked {
   readonly absence: Absence;
-  /** What the read model's word came from: another object is another question. */
-  readonly basis: unknown;
   /** On the clock that never goes back: of the question, then of the answer. */
   at: number;
   answer: boolean | undefined;
@@ -51,14 +49,16 @@ export class NamedReads {
     this.#options = options;
   }
 
-  /** Whether the server said so too; false until it did, and `onChange` calls when there is news. */
-  confirm(record: InstanceRecord, absence: Absence, basis: unknown): boolean {
+  /**
+   * Whether the server said so too; false until it did, and `onChange` calls when there is news. What it said once holds for this record: what is gone under
+   * its UID never comes back, and whoever lost its node is replaced.
+   */
+  confirm(record: InstanceRecord, absence: Absence): boolean {
     const now = this.#options.clock.monotonic();
     const all = this.#asked.get(record) ?? [];
     const known = all.find((each) => each.absence === absence);
-    const isSame = known !== undefined && known.basis === basis;
-    if (isSame && (known.answer !== false || now - known.at < ASKED_AGAIN_MS)) return known.answer === true;
-    const asked: Asked = { absence, basis, at: now, answer: undefined };
+    if (known !== undefined && (known.answer !== false || now - known.at < ASKED_AGAIN_MS)) return known.answer === true;
+    const asked: Asked = { absence, at: now, answer: undefined };
     this.#asked.set(record, [...all.filter((each) => each !== known), asked]);
     this.#waiting.push(() => this.#ask(record, asked));
     this.#next();

@@ -162,7 +162,7 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     evidence: input.evidenceOf.get(record.id) ?? [],
     pods,
     podsWanted: wanted,
-    newIncarnation: isConfirmed(input, record, newIncarnation, leads) ? newIncarnation : null,
+    newIncarnation: isConfirmed(input, record, newIncarnation) ? newIncarnation : null,
     health,
     witnessed: reports.some((report) => report?.health === "failing"),
     unreached: reports.some((report) => report?.health === "failing" && report.healthReason !== "status_503"),
@@ -172,16 +172,16 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
     appliedEverywhere: record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passEverywhere(reports),
     drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record, record.drainGeneration),
-    objectsGone: gone === true ? input.confirm(record, "objects", pods) : gone,
+    objectsGone: gone === true ? input.confirm(record, "objects") : gone,
   };
 }
 
 /** That another process runs is seen; that the recorded one does not may be old news of it, unless it is its own answer that says so. */
-function isConfirmed(input: Look, record: InstanceRecord, renewal: Incarnation | null, leads: readonly KubePod[]): boolean {
+function isConfirmed(input: Look, record: InstanceRecord, renewal: Incarnation | null): boolean {
   const { containerId, podUid } = record.incarnation;
   if (renewal === null || containerId === null) return true;
   const isSameProcess = renewal.podUid === podUid && renewal.containerId === containerId;
-  return isSameProcess || input.confirm(record, "process", leads);
+  return isSameProcess || input.confirm(record, "process");
 }
 
 function lossOf(
@@ -198,9 +198,9 @@ function lossOf(
   if (isReadable && incarnation.nodeName !== null) {
     const node = input.nodeView(incarnation.nodeName);
     const isGone = !node || (incarnation.nodeUid !== null && node.uid !== incarnation.nodeUid) || !node.ready;
-    if (isGone && input.confirm(record, "node", node)) return "node_lost";
+    if (isGone && input.confirm(record, "node")) return "node_lost";
   }
-  if (isReadable && leads.length === 0 && input.confirm(record, "pod", leads)) return "pod_lost";
+  if (isReadable && leads.length === 0 && input.confirm(record, "pod")) return "pod_lost";
   if (health.state !== "failing") return null;
   // It is there and answers; whether its lease is over is judged by its renewals.
   if (health.code === LEASE_LAPSED && lease.state !== "none" && lease.state !== "unwatched") return null;
