@@ -266,6 +266,7 @@ function rowsOf({ document, records }: BenchPool, taken: ReadonlySet<string>, no
     failures: [],
     reasons: [],
     workloads: [],
+    scale: null,
   };
 }
 

@@ -32,6 +32,10 @@ export function changesOf(move: Move, snapshot: PoolSnapshot, ids: Ids): readonl
       const { instance, incarnation, from, to } = move;
       return [{ kind: "set_trust", instance, incarnation, from, to }];
     }
+    case "set_desired": {
+      const { from, to, state, reason } = move;
+      return [{ kind: "set_desired", from, to, state, reason }];
+    }
     default:
       return move satisfies never;
   }

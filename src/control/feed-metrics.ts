@@ -34,6 +34,7 @@ function feed(metrics: Metrics, pool: string, change: Change, journal: Journal):
     case "record_step":
     case "retry_step":
     case "set_reasons":
+    case "set_desired":
       return;
     default:
       change satisfies never;

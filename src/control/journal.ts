@@ -74,6 +74,8 @@ export class Journal {
           change.to === null ? `workload ${change.ordinal} fenced` : `writes for workload ${change.ordinal}`,
           change.after,
         );
+      case "set_desired":
+        return entry("size", "", String(change.to), String(change.from), change.reason);
       case "update_instance":
       case "set_trust":
       case "retry_step":

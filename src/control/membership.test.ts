@@ -28,6 +28,7 @@ function rowsOf(instances: readonly InstanceSnapshot[], workloads: readonly Work
     failures: [],
     reasons: [],
     workloads,
+    scale: null,
   };
 }
 

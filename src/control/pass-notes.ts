@@ -100,6 +100,7 @@ export function isEffect(decision: Effect | Move): decision is Effect {
     case "renew_incarnation":
     case "trust":
     case "pass_writer":
+    case "set_desired":
       return false;
     default:
       return decision satisfies never;

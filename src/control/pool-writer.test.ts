@@ -61,7 +61,11 @@ function parsed(object: Parameters<typeof parsePool>[0]): PoolEntry {
 }
 
 function passOf(serves: boolean, holds: Plan["holds"] = []): Pass {
-  return { snapshot: poolOf({ desired: 1 }, serves ? [serving()] : []), plan: { decisions: [], holds, nextLookAt: null }, at: clock.now() };
+  return {
+    snapshot: poolOf({ desired: 1 }, serves ? [serving()] : []),
+    plan: { decisions: [], holds, nextLookAt: null, recommendation: null },
+    at: clock.now(),
+  };
 }
 
 const HELD: Plan["holds"] = [{ kind: "hold", subject: "", reason: reason("brake", { suspect: 3, total: 4, site: "local", window: "1m" }) }];

@@ -3,34 +3,11 @@
  * this edge: inside, everything is milliseconds.
  */
 import { z } from "zod";
-import { parseDuration } from "../kernel/units.ts";
+import { duration, durationOf, someTime } from "./duration.ts";
 import { PRIORITIES, type RoutePolicy } from "./membership.ts";
+import { scaleSchema, workerSchema } from "./scale.ts";
 
 export const API_VERSION = "relevo.dev/v1alpha1";
-
-/** Beyond it no time can be told any more, and no timer set. */
-const LONGEST_MS = 365 * 86_400_000;
-
-/** In the JSON Schema: what a pattern cannot say of a duration, `{ leastMs, mostMs, message }`. */
-export const DURATION_RANGE = "x-relevo-duration";
-
-/** Text such as `90s` in documents, milliseconds in code; at least `leastMs`. */
-const durationOf = (leastMs: number, what: string) =>
-  z
-    .string()
-    .max(40, { error: "a duration such as 90s, 2m or 1h30m, at most 40 characters", abort: true })
-    .regex(/^(\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/, "a duration such as 90s, 2m or 1h30m")
-    .refine((text) => within(parseDuration(text), leastMs), { error: what })
-    .meta({ [DURATION_RANGE]: { leastMs, mostMs: LONGEST_MS, message: what } })
-    .transform((text) => parseDuration(text) ?? 0);
-
-function within(ms: number | undefined, leastMs: number): boolean {
-  return ms === undefined || (ms >= leastMs && ms <= LONGEST_MS); // what is no duration at all is told by its form
-}
-
-const duration = durationOf(0, "is longer than 365d");
-/** Of what cannot be done in no time: a limit of 0 would refuse everything. */
-const someTime = durationOf(1, "must be longer than 0s and at most 365d");
 
 /** Below it the time that a busy machine takes away for other work would pass for silence. */
 const LEAST_LEASE_MS = 1_000;
@@ -44,6 +21,9 @@ const dnsLabel = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/, "lower
 
 /** Kinds that a blueprint may hold; anything else is refused, ClusterRoles first of all. */
 export const BLUEPRINT_KINDS = ["Deployment", "StatefulSet", "Service", "ConfigMap", "PersistentVolumeClaim"] as const;
+
+/** What has a `/scale`. */
+export const TARGET_KINDS = ["Deployment", "StatefulSet"] as const;
 
 const API_VERSION_OF: Readonly<Record<(typeof BLUEPRINT_KINDS)[number], string>> = {
   Deployment: "apps/v1",
@@ -60,6 +40,9 @@ const blueprintObject = z.looseObject({
   metadata: z.looseObject({ name: z.string().min(1).max(253, "a name of at most 253 characters") }),
 });
 
+export const DRIVERS = ["service", "worker"] as const;
+export type Driver = (typeof DRIVERS)[number];
+
 export const DISRUPTION_MODES = ["Off", "Observe", "Act"] as const;
 export type DisruptionMode = (typeof DISRUPTION_MODES)[number];
 
@@ -68,7 +51,8 @@ export type Provisioner = (typeof PROVISIONERS)[number];
 
 export const poolSpecSchema = z
   .strictObject({
-    driver: z.enum(["service"]),
+    /** `service`: traffic comes through gateways. `worker`: it takes its work by itself, and no gateway routes to it. */
+    driver: z.enum(DRIVERS),
     sites: z.array(dnsLabel).min(1).default(["local"]),
     size: z
       .strictObject({ desired: z.int().min(0).max(10_000), floor: z.int().min(0).optional(), max: z.int().min(0).max(10_000).optional() })
@@ -82,7 +66,17 @@ export const poolSpecSchema = z
     standby: z.strictObject({ count: z.int().min(0).max(10_000).default(0) }).prefault({}),
     /** Of the Pool's namespace: it makes and deletes the blueprint's objects. Absent: the controller's own choice (`--instances-account`). */
     serviceAccountName: z.string().max(253).regex(OBJECT_NAME, "a name of lower-case letters, digits, dashes and dots").optional(),
-    blueprint: z.strictObject({ objects: z.array(blueprintObject).min(1).max(20) }),
+    blueprint: z.strictObject({ objects: z.array(blueprintObject).max(20) }).prefault({ objects: [] }),
+    /** Instead of a blueprint: one workload that others made, whose number of replicas this Pool owns from its adoption on (K3). Of the Pool's namespace. */
+    target: z
+      .strictObject({
+        kind: z.enum(TARGET_KINDS),
+        name: z.string().max(253).regex(OBJECT_NAME, "a name of lower-case letters, digits, dashes and dots"),
+      })
+      .optional(),
+    worker: workerSchema.prefault({}),
+    /** Moves the size between `size.floor` and `size.max`; without it the size is `size.desired`. */
+    scale: scaleSchema.optional(),
     /** How an instance is spoken to. */
     service: z
       .strictObject({
@@ -152,6 +146,8 @@ export const poolSpecSchema = z
         message: "needs service.protocol relevo/v1: an instance without the protocol cannot be told of its lease",
         input: spec.service.protocol,
       });
+    for (const problem of problemsOfScale(spec)) context.addIssue({ code: "custom", ...problem });
+    if (spec.target !== undefined) return;
     const lead = spec.blueprint.objects.filter((object) => object.kind === "Deployment" || object.kind === "StatefulSet");
     if (lead.length === 0)
       context.addIssue({
@@ -176,6 +172,49 @@ export const poolSpecSchema = z
     }
   });
 export type PoolSpec = z.output<typeof poolSpecSchema>;
+
+interface Problem {
+  readonly path: (string | number)[];
+  readonly message: string;
+  readonly input: unknown;
+}
+
+interface ScaledSpec {
+  readonly driver: Driver;
+  readonly size: { readonly max: number };
+  readonly blueprint: { readonly objects: readonly unknown[] };
+  readonly target?: unknown;
+  readonly worker: z.output<typeof workerSchema>;
+  readonly scale?: z.output<typeof scaleSchema> | undefined;
+}
+
+function problemsOfScale({ driver, size, blueprint, target, worker, scale }: ScaledSpec): readonly Problem[] {
+  const problems: Problem[] = [];
+  if (target !== undefined && blueprint.objects.length > 0)
+    problems.push({ path: ["target"], message: "stands beside a blueprint: a Pool has one of both", input: target });
+  if (target !== undefined && scale === undefined)
+    problems.push({
+      path: ["target"],
+      message: "needs scale: of a workload that others made nothing but its size is this Pool's",
+      input: target,
+    });
+  if (scale === undefined) return problems;
+  if (driver !== "worker")
+    problems.push({ path: ["scale"], message: "needs driver worker: its signal is what workers take", input: driver });
+  if (worker.flow === undefined)
+    problems.push({
+      path: ["worker", "flow"],
+      message: "must say what the workers take their jobs from: another flow's signal is refused",
+      input: undefined,
+    });
+  for (const [path, value] of [
+    ["fallback", scale.fallback?.instances],
+    ["pausedAt", scale.pausedAt],
+  ] as const)
+    if (value !== undefined && value > size.max)
+      problems.push({ path: ["scale", path], message: `${value} is above size.max ${size.max}`, input: value });
+  return problems;
+}
 
 export const poolSchema = z.object({
   apiVersion: z.literal(API_VERSION),

@@ -117,6 +117,10 @@ export function snapshotPool(input: SnapshotInput): SeenPool {
     rewound: input.rewound,
     awaitsWitnesses: input.awaitsWitnesses,
     recoveredAt: input.recoveredAt,
+    demand: null,
+    slots: null,
+    scale: rows.scale,
+    recommended: [],
     strangers: strangersSeen(input),
   };
 }
@@ -171,6 +175,7 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     obligations: input.reports.obligationsOf(record.id, record.incarnation.number),
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
     appliedEverywhere: record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passEverywhere(reports),
+    slots: null,
     drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record, record.drainGeneration),
     objectsGone: gone === true ? input.confirm(record, "objects") : gone,
   };

@@ -8,6 +8,7 @@ import type { Incarnation, Purpose } from "../model/instance.ts";
 import type { Loss, Phase, Seal, Trust } from "../model/phase.ts";
 import type { Placement } from "../model/placement.ts";
 import type { Reason } from "../model/reasons.ts";
+import type { ScaleState } from "../model/scale.ts";
 import type { WriterHolder } from "../model/writer.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 
@@ -63,6 +64,8 @@ export type Move =
       readonly ordinal: number;
       readonly reason: Reason;
     }
+  /** The size follows the demand from now on to `to`. */
+  | { readonly kind: "set_desired"; readonly from: number; readonly to: number; readonly state: ScaleState; readonly reason: Reason }
   | { readonly kind: "record_evidence"; readonly evidence: EvidenceDraft; readonly reason: Reason }
   | {
       readonly kind: "move";
@@ -119,4 +122,6 @@ export interface Plan {
   readonly holds: readonly Hold[];
   /** The earliest time at which the same snapshot would plan otherwise; null when only an event can change it. */
   readonly nextLookAt: Instant | null;
+  /** The size that the demand wants now, to be remembered for the next looks; null: nothing can be said, or the pool has no `scale`. */
+  readonly recommendation: number | null;
 }

@@ -86,6 +86,6 @@ export class Draft {
   }
 
   finish(): Plan {
-    return { decisions: this.#decisions, holds: this.#holds, nextLookAt: this.#nextLookAt };
+    return { decisions: this.#decisions, holds: this.#holds, nextLookAt: this.#nextLookAt, recommendation: null };
   }
 }

@@ -26,6 +26,8 @@ function line(decision: Effect | Move): string {
       return `drain ${decision.instance} ${decision.loss}`;
     case "trust":
       return `trust ${decision.instance} ${decision.to}`;
+    case "set_desired":
+      return `size ${decision.from}→${decision.to}`;
     default:
       return `${decision.kind.replace("_instance", "").replace("_pod", "")} ${decision.instance}`;
   }

@@ -122,6 +122,7 @@ function isAcceptedWhileFrozen(decision: Effect | Move, bound: ReadonlySet<strin
     case "protect_pod":
     // Who may write follows from what of the plan is accepted, and is decided after that.
     case "pass_writer":
+    case "set_desired":
       return false;
     default:
       return bound.has(decision.instance);

@@ -11,7 +11,11 @@ import type { PlacementTrouble } from "../model/pod-loss.ts";
 import type { PoolSpec } from "../model/pool.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { Workload } from "../model/writer.ts";
+import type { DemandView } from "../model/demand.ts";
+import type { ScaleState } from "../model/scale.ts";
+import type { InstanceSlots, PoolSlots } from "../model/slots.ts";
 import type { Grant } from "./evacuation/types.ts";
+import type { Recommendation } from "./scaling/types.ts";
 import type { Freeze, StandingReason } from "../store/port.ts";
 
 export interface PoolSnapshot {
@@ -59,6 +63,14 @@ export interface PoolSnapshot {
   readonly recoveredAt: Instant | null;
   /** By UID of a pod that waits for a place: why it finds none, where that is known. */
   readonly noPlace?: ReadonlyMap<string, PlacementTrouble>;
+  /** Of a pool with `scale`; null: it has none. */
+  readonly demand: DemandView | null;
+  /** What its instances say of their slots, together; null: none says anything. */
+  readonly slots: PoolSlots | null;
+  /** What was decided last of its size; null: nothing yet. */
+  readonly scale: ScaleState | null;
+  /** What was wanted at the looks before this one, oldest first. */
+  readonly recommended: readonly Recommendation[];
   /** Objects under this pool's label whose instance is in no row, by instance. */
   readonly strangers: readonly Stranger[];
 }
@@ -144,6 +156,8 @@ export interface InstanceSnapshot {
   readonly appliedEverywhere: boolean;
   /** As `appliedEverywhere`, for the generation in which its drain was committed. */
   readonly drainAppliedEverywhere: boolean;
+  /** Of a worker that says so; null otherwise. */
+  readonly slots: InstanceSlots | null;
   /** Whether its objects are still there, by UID; null when not known. */
   readonly objectsGone: boolean | null;
 }

@@ -332,7 +332,7 @@ export interface NoticeReceipt {
 
 export interface JournalEntry {
   readonly at: Instant;
-  readonly kind: "phase" | "evidence" | "step" | "notice" | "hold" | "freeze" | "cordon" | "pool" | "gateway" | "writer";
+  readonly kind: "phase" | "evidence" | "step" | "notice" | "hold" | "freeze" | "cordon" | "pool" | "gateway" | "writer" | "size";
   readonly pool: string | null;
   /** An instance, a node, a step, a replica. */
   readonly subject: string;

@@ -301,6 +301,8 @@ function about(decision: Effect | Move): { subject: string; detail: string | nul
       return { subject: decision.evidence.instance, detail: `${decision.evidence.reason} (${decision.evidence.loss})` };
     case "trust":
       return { subject: decision.instance, detail: `${decision.from} → ${decision.to}` };
+    case "set_desired":
+      return { subject: "", detail: `${decision.from} → ${decision.to}` };
     case "pass_writer":
       return { subject: decision.instance, detail: `workload ${decision.ordinal}` };
     default:

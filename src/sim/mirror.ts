@@ -88,6 +88,7 @@ export class Mirror {
       case "retry_step":
       case "count_loss":
       case "set_reasons":
+      case "set_desired":
         return;
       default:
         change satisfies never;

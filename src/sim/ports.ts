@@ -390,6 +390,8 @@ function describeChange(change: Change): string | undefined {
       return `loss ${change.instance} ${change.loss} ${change.obligations} ${change.seal}`;
     case "set_reasons":
       return change.reasons.map(({ subject, reason }) => `${subject}:${reason.code}`).join(" ");
+    case "set_desired":
+      return `size ${change.from}→${change.to} ${change.reason.code}`;
     case "update_instance":
       return undefined;
     default:

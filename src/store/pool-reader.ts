@@ -75,6 +75,7 @@ export class PoolReader {
       failures: await this.#failures.get(pool),
       reasons: row.reasons,
       workloads: await this.#workloads.get(pool),
+      scale: null,
     };
   }
 

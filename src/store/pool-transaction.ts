@@ -90,6 +90,8 @@ class PoolTransaction {
       case "set_reasons":
         this.#pool = await pools.setReasons(this.#pool, change.reasons);
         return;
+      case "set_desired":
+        throw storeConflict("the size of a pool is not kept yet", change.to, "nothing");
       default:
         change satisfies never;
         throw storeConflict("a change of an unknown kind", change, "the kinds of the port");

@@ -19,6 +19,7 @@ import type { Evidence, EvidenceDraft } from "../model/evidence.ts";
 import type { Incarnation, InstanceRecord, OwnedObject, Purpose } from "../model/instance.ts";
 import type { Loss, Phase, Seal, Trust } from "../model/phase.ts";
 import type { Reason } from "../model/reasons.ts";
+import type { ScaleState } from "../model/scale.ts";
 import type { StepDraft, StepRecord, StepState } from "../model/step.ts";
 import type { Workload, WriterHolder } from "../model/writer.ts";
 
@@ -64,6 +65,8 @@ export type Change =
    * Compare-and-set on `writerEpoch`, `EPOCH_ZERO` before the first writer. `to` must be a process that takes traffic and is trusted, at this ordinal.
    */
   | { readonly kind: "pass_writer"; readonly ordinal: number; readonly after: Epoch; readonly to: WriterHolder | null }
+  /** The size that was decided, with what is remembered of it; kept among the pool's changes of size. */
+  | { readonly kind: "set_desired"; readonly from: number; readonly to: number; readonly state: ScaleState; readonly reason: Reason }
   /** The reasons that hold now, replacing the former ones; written only when they differ. */
   | { readonly kind: "set_reasons"; readonly reasons: readonly StandingReason[] };
 
@@ -124,6 +127,7 @@ export interface PoolRows {
   readonly reasons: readonly StandingReason[];
   /** All that ever had a writer, by ordinal. */
   readonly workloads: readonly Workload[];
+  readonly scale: ScaleState | null;
 }
 
 /** What a holder asks with: its own process, and the epoch that it believes to hold, null before it knows of one. */

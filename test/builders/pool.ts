@@ -63,6 +63,10 @@ export function poolOf(spec: SpecInput, instances: readonly InstanceSnapshot[], 
     awaitsWitnesses: false,
     recoveredAt: null,
     strangers: [],
+    demand: null,
+    slots: null,
+    scale: null,
+    recommended: [],
     ...rest,
   };
 }
@@ -169,6 +173,7 @@ export function instance(phase: Phase, input: InstanceInput = {}): InstanceSnaps
     ownObligations: 0,
     appliedEverywhere: true,
     drainAppliedEverywhere: true,
+    slots: null,
     objectsGone: false,
     ...rest,
   };

@@ -5,7 +5,7 @@
  * 2. Fields that the schema does not know are dropped by the server, and refused under kubectl's strict validation.
  * 3. What a pattern cannot say of a duration becomes a CEL rule.
  */
-import { DURATION_RANGE } from "../../src/model/pool.ts";
+import { DURATION_RANGE } from "../../src/model/duration.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 

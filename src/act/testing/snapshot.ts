@@ -57,6 +57,7 @@ export function aSnapshot(record: Partial<InstanceRecord> = {}, instance: Partia
     ownObligations: null,
     appliedEverywhere: false,
     drainAppliedEverywhere: false,
+    slots: null,
     objectsGone: false,
     ...instance,
   };
@@ -93,5 +94,9 @@ export function aSnapshot(record: Partial<InstanceRecord> = {}, instance: Partia
     awaitsWitnesses: false,
     recoveredAt: null,
     strangers: [],
+    demand: null,
+    slots: null,
+    scale: null,
+    recommended: [],
   };
 }

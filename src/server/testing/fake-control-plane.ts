@@ -131,6 +131,7 @@ export class FakeControlPlane implements ControlPlane {
         ],
         holds: [{ kind: "hold" as const, subject: "orders-b", reason: reason("serving_not_above_desired", { serving: 4, desired: 4 }) }],
         nextLookAt: NOON + 5_000,
+        recommendation: null,
       },
     };
   }

@@ -1,0 +1,54 @@
+/**
+ * What the operator of a controller lets Pools read demand from: `relevo controller --connections FILE`. Pools name them; addresses and secrets are here alone.
+ * `${env:NAME}` and `${file:/path}` in text values are filled in when the file is read, so that it can be kept without a secret in it.
+ */
+import { z } from "zod";
+
+const name = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 63 characters");
+
+const common = {
+  name,
+  /** Where it exists; absent: at every site. */
+  sites: z.array(z.string()).min(1).optional(),
+  /** Whose Pools may use it; absent: all. */
+  namespaces: z.array(z.string()).min(1).optional(),
+};
+const tls = z.strictObject({ caFile: z.string().optional(), serverName: z.string().optional() }).optional();
+
+export const connectionSchema = z.discriminatedUnion("kind", [
+  z.strictObject({ ...common, kind: z.literal("queue"), url: z.url(), token: z.string().min(1) }),
+  z.strictObject({ ...common, kind: z.literal("postgresql"), url: z.string().min(1) }),
+  z.strictObject({ ...common, kind: z.literal("redis"), url: z.string().min(1), tls }),
+  z.strictObject({
+    ...common,
+    kind: z.literal("kafka"),
+    brokers: z.array(z.string().min(1)).min(1).max(50),
+    sasl: z
+      .strictObject({ mechanism: z.enum(["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]), username: z.string(), password: z.string() })
+      .optional(),
+    tls,
+  }),
+  z.strictObject({
+    ...common,
+    kind: z.literal("sqs"),
+    region: z.string().min(1),
+    endpoint: z.url().optional(),
+    /** Absent: the credentials chain of the AWS SDK. */
+    credentials: z.strictObject({ accessKeyId: z.string(), secretAccessKey: z.string() }).optional(),
+  }),
+  z.strictObject({
+    ...common,
+    kind: z.literal("google-monitoring"),
+    endpoint: z.url().default("https://monitoring.googleapis.com"),
+    /** A service account's key file, or the machine's own identity. */
+    auth: z.union([z.strictObject({ keyFile: z.string() }), z.literal("metadata"), z.literal("none")]).default("metadata"),
+  }),
+  z.strictObject({ ...common, kind: z.literal("prometheus"), url: z.url(), bearerToken: z.string().optional(), tls }),
+]);
+export type Connection = z.output<typeof connectionSchema>;
+export type ConnectionKind = Connection["kind"];
+export type ConnectionOf<K extends ConnectionKind> = Extract<Connection, { readonly kind: K }>;
+
+export const connectionsSchema = z
+  .strictObject({ connections: z.array(connectionSchema).max(200) })
+  .refine(({ connections }) => new Set(connections.map((each) => each.name)).size === connections.length, "two connections have one name");
