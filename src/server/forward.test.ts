@@ -1,3 +1,4 @@
+import { request } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../kernel/system.ts";
 import { createServer } from "./app.ts";
@@ -11,6 +12,8 @@ const TOKEN = "the-token-of-the-operators";
 interface Replica {
   readonly url: string;
   readonly asked: Subject[];
+  /** What was asked of it, by path and query. */
+  readonly seen: string[];
   readonly fake: FakeControlPlane;
 }
 
@@ -18,6 +21,7 @@ interface Replica {
 async function replica(elsewhere: () => { readonly id: string; readonly api: string | null } | undefined): Promise<Replica> {
   const fake = new FakeControlPlane();
   const asked: Subject[] = [];
+  const seen: string[] = [];
   const controlPlane: ControlPlane = Object.assign(fake, {
     elsewhere: async (subject: Subject) => {
       asked.push(subject);
@@ -32,8 +36,9 @@ async function replica(elsewhere: () => { readonly id: string; readonly api: str
     log,
     clock: systemClock,
   });
+  server.server.on("request", ({ url }) => void seen.push(url ?? ""));
   onTestFinished(() => server.close());
-  return { url: await server.listen({ host: "127.0.0.1", port: 0 }), asked, fake };
+  return { url: await server.listen({ host: "127.0.0.1", port: 0 }), asked, seen, fake };
 }
 
 const post = (url: string, body: unknown, token = TOKEN) =>
@@ -87,4 +92,23 @@ test("what concerns all pools, or none, is answered where it arrives", async () 
   const answer = await fetch(`${other.url}/v1/controllers`, { headers: { authorization: `Bearer ${TOKEN}` } });
   expect(await answer.json()).toEqual({ items: [{ controller: "controller-1", api: null, here: true, live: true, pools: [] }] });
   expect(other.asked).toEqual([]);
+});
+
+test("a request line that names another host changes nothing of where a request is passed on", async () => {
+  const owner = await replica(() => undefined);
+  const stranger = await replica(() => undefined);
+  const other = await replica(() => ({ id: "owner", api: owner.url }));
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  // As to a proxy: `GET http://stranger/v1/explain?… HTTP/1.1`.
+  const answer = Promise.withResolvers<number | undefined>();
+  request(other.url, { path: `${stranger.url}/v1/explain?subject=orders`, headers }, (response) =>
+    answer.resolve(response.resume().statusCode),
+  )
+    .on("error", answer.reject)
+    .end();
+
+  await answer.promise;
+
+  expect([other.asked, owner.asked, stranger.asked]).toEqual([[{ poolOrInstance: "orders" }], [], []]);
+  expect([owner.seen, stranger.seen]).toEqual([["/v1/explain?subject=orders"], []]);
 });

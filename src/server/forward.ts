@@ -52,7 +52,7 @@ async function ask(
   api: string,
 ): Promise<{ readonly status: number; readonly type: string; readonly body: Buffer }> {
   try {
-    const answer = await send(new URL(url, api), {
+    const answer = await send(addressAt(api, url), {
       method: method as "GET" | "POST",
       headers: {
         [FORWARDED_HEADER]: "1",
@@ -67,6 +67,15 @@ async function ask(
   } catch (error) {
     throw unreachable(id, describeError(error), error);
   }
+}
+
+/** Of the request's address only path and query count: a client may write a whole URL, of any host, into its request line. */
+function addressAt(api: string, url: string): URL {
+  const { pathname, search } = new URL(url, api);
+  const address = new URL(api);
+  address.pathname = pathname;
+  address.search = search;
+  return address;
 }
 
 async function wholeOf(body: AsyncIterable<Buffer>): Promise<Buffer> {

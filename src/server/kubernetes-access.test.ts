@@ -163,6 +163,25 @@ test("gateways and agents are known until their token ends: traffic needs them d
   await expect(access.identify(token, "gateway")).rejects.toMatchObject({ code: "auth_unavailable" });
 });
 
+test("a token that has ended lets nobody in while the API server is away, and a person's is believed for minutes, whatever it is used for", async () => {
+  const { clock, reviews, access } = aDesk();
+  const short = jwt(NOON + 2 * FRESH_MS, "short");
+  const long = jwt(NOON + 24 * 3_600_000, "long");
+  reviews.known[short] = { username: "vera", verbs: ["view"] };
+  reviews.known[long] = { username: "olaf", verbs: ["operate"] };
+  await access.identify(short, "viewer");
+  await access.identify(long, "sender");
+  reviews.away = AWAY;
+
+  await clock.advance(2 * FRESH_MS - 1);
+  expect(await access.identify(short, "viewer")).toMatchObject({ name: "vera" });
+  await clock.advance(1);
+  await expect(access.identify(short, "viewer")).rejects.toMatchObject({ code: "auth_unavailable" });
+  expect(await access.identify(long, "sender")).toMatchObject({ name: "olaf" });
+  await clock.advance(PERSON_STALE_MS);
+  await expect(access.identify(long, "sender")).rejects.toMatchObject({ code: "auth_unavailable" });
+});
+
 test("a server that says nothing is given up after some seconds, and nobody else waits for it then", async () => {
   const { clock, reviews, access } = aDesk();
   reviews.away = "silent";

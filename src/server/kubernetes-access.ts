@@ -6,7 +6,7 @@
  * 2. A gateway is bound to the pod of its token, an agent to the node of its pod: Kubernetes put both into the token.
  * 3. Answers are kept for a short time, so that a caller costs a few reviews a minute, and their number is bounded.
  * 4. While the API server cannot be asked, only answers that it gave count: for persons for some minutes; for gateways and agents, which the traffic needs
- *    during just such an outage, until their token ends. Whoever has none is told to come again (503), never let in.
+ *    during just such an outage, until a day is over. None counts for a token that has ended. Whoever has none is told to come again (503), never let in.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -102,12 +102,16 @@ export class KubernetesAccess implements Authenticator {
   async identify(token: string, need: TokenNeed): Promise<Caller | undefined> {
     if (token.length > TOKEN_CHARS_MAX) return undefined;
     const key = createHash("sha256").update(token).digest("base64");
+    const endsInMs = untilEndOf(token, this.#clock.now());
     const isMachines = need === "gateway" || need === "sender";
-    // As of now: what is kept is believed for so long after it was asked.
-    const staleMs = isMachines && untilEndOf(token, this.#clock.now()) > 0 ? MACHINE_STALE_MAX_MS : PERSON_STALE_MS;
-    const user = await this.#ask(`who ${key}`, staleMs, () => this.#reviewToken(token));
+    const user = await this.#ask(`who ${key}`, staleMsOf(isMachines, endsInMs), () => this.#reviewToken(token));
     if (user === null) return undefined;
-    const may = (verb: AccessVerb) => this.#ask(`${verb} ${key}`, staleMs, async () => (await this.#reviewAccess(user, verb)) || null);
+    const may = (verb: AccessVerb) =>
+      this.#ask(
+        `${verb} ${key}`,
+        staleMsOf(verb === "route" || verb === "notify", endsInMs),
+        async () => (await this.#reviewAccess(user, verb)) || null,
+      );
     return callerOf(user, await this.#granted(key, verbsFor(need), may));
   }
 
@@ -212,14 +216,21 @@ function extraOf({ extra }: User, key: string): string | null {
   return extra?.[key]?.[0] ?? null;
 }
 
-/** As the token itself says; it was found good as a whole, so that may be believed. 0 when it does not say. */
-function untilEndOf(token: string, now: number): number {
+/** For how long after it was asked a kept answer counts, while nobody can be asked anew. A token that does not say when it ends is no machine's. */
+function staleMsOf(isMachines: boolean, endsInMs: number | undefined): number {
+  if (endsInMs === undefined) return PERSON_STALE_MS;
+  if (endsInMs === 0) return 0;
+  return isMachines ? MACHINE_STALE_MAX_MS : PERSON_STALE_MS;
+}
+
+/** As the token itself says; it was found good as a whole, so that may be believed. Undefined when it does not say. */
+function untilEndOf(token: string, now: number): number | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
     const { exp } = z.object({ exp: z.number() }).parse(claims);
     return Math.max(0, exp * 1_000 - now);
   } catch {
-    return 0;
+    return undefined;
   }
 }
 
