@@ -24,6 +24,8 @@ interface World {
   look: Look;
   /** What a controller does with a report now. */
   controller: () => Delivery;
+  /** How long it takes to tell the instances. */
+  givesWithinMs: number;
   readonly log: string[];
   readonly beats: (string | null)[];
 }
@@ -35,7 +37,7 @@ function aWorld(): World {
   const beats: (string | null)[] = [];
   const seconds = (): string => `${Math.round(clock.monotonic() / 100) / 10}s`;
   let told = 0;
-  const parts = { look: saying(), controller: (): Delivery => "kept" };
+  const parts = { look: saying(), controller: (): Delivery => "kept", givesWithinMs: 0 };
   const agent = new NodeAgent({
     node: "node-1",
     cloud: {
@@ -57,6 +59,7 @@ function aWorld(): World {
     hints: {
       give: async (instances) => {
         log.push(`${seconds()} hint ${instances.map(({ instance }) => instance).join()}`);
+        if (parts.givesWithinMs > 0) await clock.sleep(parts.givesWithinMs);
         told = instances.length;
       },
       takeBack: async () => {
@@ -84,6 +87,11 @@ function aWorld(): World {
     look: {
       set: (look: Look) => {
         parts.look = look;
+      },
+    },
+    givesWithinMs: {
+      set: (ms: number) => {
+        parts.givesWithinMs = ms;
       },
     },
     controller: {
@@ -150,6 +158,19 @@ test("what metadata does not say any more is withdrawn, and the hint is taken ba
     "ec2-metadata present kept",
     "ec2-metadata gone kept",
   ]);
+});
+
+test("a hint that is still being given when metadata says nothing any more is taken back once it was given", async () => {
+  const world = aWorld();
+  world.controller = away;
+  world.givesWithinMs = 20_000;
+  world.look = saying(spot());
+  await world.clock.advance(8_000);
+  world.look = saying();
+  await world.clock.advance(15_000);
+  expect(world.log).toEqual(["7s hint orders-1"]);
+  await world.clock.advance(10_000);
+  expect(world.log).toEqual(["7s hint orders-1", "27s hint taken back"]);
 });
 
 test("a recommendation that nothing follows is told to the controllers, never to the instances", async () => {

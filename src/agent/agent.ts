@@ -91,7 +91,7 @@ export class NodeAgent {
       failures = looks.every((look) => "failed" in look) ? failures + 1 : 0;
       const mostMs = Math.max(LOOK_AGAIN_MOST_MS, 3 * watch.everyMs);
       const restMs = failures === 0 ? aboutMs(random, watch.everyMs) : backOffMs(random, failures, Math.max(250, watch.everyMs), mostMs);
-      if (restMs > 0 && !(await pause(clock, restMs, signal))) return;
+      if (!(await pause(clock, restMs, signal))) return;
     }
   }
 
@@ -130,6 +130,8 @@ export class NodeAgent {
     while (!signal.aborted && this.#outbox.has(telling) && this.#going.size > 0) {
       log("warn", "no controller hears that the machine goes: the instances here are told", { instances: instances.known.length });
       await hints.give(instances.known, signal);
+      // The machine may have turned out to stay while they were told.
+      if (this.#going.size === 0) return this.#takeBackHints();
       if (!(await pause(clock, HINT_AGAIN_MS, signal))) return;
       await instances.refresh(signal).catch(() => undefined); // it was stopped
     }

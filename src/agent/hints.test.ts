@@ -63,6 +63,13 @@ test("an admitted instance drains without an end, goes on taking work, and is as
   ]);
 });
 
+test("two rounds at the same time tell a process once", async () => {
+  const { local, hooks } = await anInstance();
+  const { hints, told } = someHints();
+  await Promise.all([hints.give([local], signal), hints.give([local], signal)]);
+  expect([hooks, told, hints.standing]).toEqual([["drain null"], ["drain orders-1"], 1]);
+});
+
 test("a drain that the controller asked for is not taken back with the hint before it", async () => {
   const { instance, local } = await anInstance();
   const { hints } = someHints();

@@ -41,6 +41,8 @@ const AT_ONCE = 16;
 export class Hints {
   readonly #options: HintsOptions;
   readonly #told = new Map<string, Told>();
+  /** Pods that are being told: two things that are said of one machine are one hint. */
+  readonly #telling = new Set<string>();
 
   constructor(options: HintsOptions) {
     this.#options = options;
@@ -83,6 +85,8 @@ export class Hints {
   }
 
   async #giveOne({ instance, podUid, host, ports }: LocalInstance, signal: AbortSignal): Promise<void> {
+    if (this.#telling.has(podUid)) return;
+    this.#telling.add(podUid);
     try {
       for (const port of ports) {
         const base = `http://${host.includes(":") ? `[${host}]` : host}:${port}${PREFIX}`;
@@ -97,6 +101,8 @@ export class Hints {
       }
     } catch (error) {
       if (!signal.aborted) this.#options.onTrouble(`${instance} cannot be told`, error);
+    } finally {
+      this.#telling.delete(podUid);
     }
   }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import type { HttpCall } from "./http.ts";
-import { instancesIn, LocalInstances } from "./instances.ts";
+import { LocalInstances } from "./instances.ts";
 
 const signal = new AbortController().signal;
 
@@ -53,19 +53,42 @@ test("the pods of this node that are instances are asked for, and nothing else",
   ]);
 });
 
-test("what does not run, has no address or names no port is no instance that can be told", () => {
-  expect(
-    instancesIn(
-      list(
-        pod({ status: { phase: "Pending" } }),
-        pod({ status: { podIP: undefined } }),
-        pod({ meta: { labels: {} } }),
-        pod({ spec: { containers: [{ name: "main" }] } }),
-        null,
-        7,
-      ),
-    ),
-  ).toEqual([]);
+test.each([
+  ["does not run yet", pod({ status: { phase: "Pending" } })],
+  ["has no address", pod({ status: { podIP: undefined } })],
+  ["is unlabelled", pod({ meta: { labels: {} } })],
+  ["names no port", pod({ spec: { containers: [{ name: "main" }] } })],
+  ["is null", null],
+  ["is no object", 7],
+])("a pod that %s cannot be told anything, and its node is not known to be empty for that", async (_, odd) => {
+  const { instances } = aList(() => ({ status: 200, text: list(odd) }));
+  await instances.refresh(signal);
+  expect([instances.known, instances.isKnownEmpty]).toEqual([[], false]);
+});
+
+test("pods that have ended are none", async () => {
+  const { instances } = aList(() => ({
+    status: 200,
+    text: list(pod({ status: { phase: "Succeeded" } }), pod({ status: { phase: "Failed" } })),
+  }));
+  await instances.refresh(signal);
+  expect([instances.known, instances.isKnownEmpty]).toEqual([[], true]);
+});
+
+test("a token that cannot be read is told as any other trouble with the list", async () => {
+  const troubles: string[] = [];
+  const token = (): string => {
+    throw new Error("no such file");
+  };
+  const instances = new LocalInstances({
+    http: () => Promise.reject(new Error("not asked")),
+    node: "node-1",
+    pods: { baseUrl: "https://10.0.0.1:443", token, ca: undefined },
+    file: undefined,
+    onTrouble: (_sentence, error) => troubles.push(String(error)),
+  });
+  await instances.refresh(signal);
+  expect([troubles, instances.isKnownEmpty]).toEqual([["Error: no such file"], false]);
 });
 
 test("while the API server is away the instances of the last look count, also for an agent that starts anew; empty is not taken for known", async () => {

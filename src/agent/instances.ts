@@ -43,7 +43,7 @@ const MAX_PORTS = 4;
 export class LocalInstances {
   readonly #options: LocalInstancesOptions;
   #known: readonly LocalInstance[];
-  #isListed = false;
+  #isListedEmpty = false;
 
   constructor(options: LocalInstancesOptions) {
     this.#options = options;
@@ -54,9 +54,9 @@ export class LocalInstances {
     return this.#known;
   }
 
-  /** Nothing of ours runs here, and the last look at the API server said so. */
+  /** Nothing of ours runs or is about to run here, whether it can be told anything or not, and the last look at the API server said so. */
   get isKnownEmpty(): boolean {
-    return this.#isListed && this.#known.length === 0;
+    return this.#isListedEmpty;
   }
 
   /** Never rejects but when it was stopped. */
@@ -64,8 +64,8 @@ export class LocalInstances {
     const { pods, http, node, onTrouble } = this.#options;
     if (pods === undefined) return;
     const query = new URLSearchParams({ fieldSelector: `spec.nodeName=${node}`, labelSelector: LABELS.instance, resourceVersion: "0" });
-    const bearer = pods.token();
     try {
+      const bearer = pods.token();
       const { status, text } = await http(
         {
           url: `${pods.baseUrl}/api/v1/pods?${query}`,
@@ -77,10 +77,12 @@ export class LocalInstances {
         signal,
       );
       if (status !== 200) throw new RelevoError("pods_not_listed", "The API server does not list the pods.", { found: `status ${status}` });
-      this.#learn(instancesIn(text));
+      const all = podsIn(text);
+      this.#learn(all.flatMap(instanceOf).toSorted(byPod).slice(0, MAX_INSTANCES));
+      this.#isListedEmpty = all.every(isOver);
     } catch (error) {
       signal.throwIfAborted();
-      this.#isListed = false;
+      this.#isListedEmpty = false;
       onTrouble("the instances on this node cannot be listed; those of the last look count", error);
     }
   }
@@ -89,7 +91,6 @@ export class LocalInstances {
     const { file, onTrouble } = this.#options;
     const isNews = JSON.stringify(found) !== JSON.stringify(this.#known);
     this.#known = found;
-    this.#isListed = true;
     if (file === undefined || !isNews) return;
     try {
       writeFileSync(`${file}.new`, JSON.stringify(found), { mode: 0o600 });
@@ -132,22 +133,30 @@ interface Container {
   readonly env?: readonly { readonly name?: unknown; readonly value?: unknown }[];
 }
 
-/** Throws for what is no list of pods; a pod that is odd is left out. */
-export function instancesIn(text: string): readonly LocalInstance[] {
+/** Throws for what is no list of pods. */
+function podsIn(text: string): readonly (Pod | null)[] {
   const { items } = JSON.parse(text) as { readonly items?: unknown };
   if (!Array.isArray(items)) throw new RelevoError("pods_not_listed", "The API server answered with no list.");
-  return (items as readonly Pod[])
-    .flatMap((pod) => {
-      const instance = pod?.metadata?.labels?.[LABELS.instance];
-      const podUid = pod?.metadata?.uid;
-      const host = pod?.status?.podIP;
-      if (pod?.status?.phase !== "Running" || typeof instance !== "string" || typeof podUid !== "string" || typeof host !== "string")
-        return [];
-      const ports = portsOf(pod.spec?.containers);
-      return host === "" || ports.length === 0 ? [] : [{ instance, podUid, host, ports }];
-    })
-    .toSorted((a, b) => (a.podUid < b.podUid ? -1 : 1))
-    .slice(0, MAX_INSTANCES);
+  return items as readonly (Pod | null)[];
+}
+
+/** What can be told something; a pod that is odd is left out. */
+function instanceOf(pod: Pod | null): readonly LocalInstance[] {
+  const instance = pod?.metadata?.labels?.[LABELS.instance];
+  const podUid = pod?.metadata?.uid;
+  const host = pod?.status?.podIP;
+  if (pod?.status?.phase !== "Running" || typeof instance !== "string" || typeof podUid !== "string" || typeof host !== "string") return [];
+  const ports = portsOf(pod.spec?.containers);
+  return host === "" || ports.length === 0 ? [] : [{ instance, podUid, host, ports }];
+}
+
+function byPod(a: LocalInstance, b: LocalInstance): number {
+  return a.podUid < b.podUid ? -1 : 1;
+}
+
+function isOver(pod: Pod | null): boolean {
+  const phase = pod?.status?.phase;
+  return phase === "Succeeded" || phase === "Failed";
 }
 
 /** What `PORT` says, as the protocol's own default does, then the ports that are declared. */

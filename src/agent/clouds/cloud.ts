@@ -16,7 +16,7 @@ export interface Cloud {
 export interface Watch {
   /** One look at each of its paths; one that could not be read is told as failed. Rejects only when it was stopped. */
   look(signal: AbortSignal): Promise<readonly Look[]>;
-  /** Between two looks; 0 where the look itself waits for a change. */
+  /** Between two looks; above 0, also where the look itself waits for a change. */
   readonly everyMs: number;
   /** In how many looks one after the other a thing must be missing to be gone. */
   readonly goneAfter: number;

@@ -160,6 +160,11 @@ test("GCP: the first look answers at once, the next waits and answers when somet
   });
 });
 
+test("GCP: between two looks there is a rest, for a server that does not wait would be called in a loop", async () => {
+  const { cloud } = await aGcp();
+  expect(cloud.watches.map(({ everyMs }) => everyMs)).toEqual([250, 250]);
+});
+
 test("GCP: a wait without a change says again what is there", async () => {
   const server = closing(await startGcpMetadata());
   const cloud = new GcpCloud({ http, baseUrl: server.url, waitSeconds: 0 });

@@ -16,6 +16,8 @@ export interface GcpOptions {
 }
 
 const WAIT_SECONDS = 10;
+/** Between two looks, so that a server that does not wait is not called in a loop. What changes meanwhile is told by the next look, for it has the tag. */
+const REST_MS = 250;
 
 export class GcpCloud implements Cloud {
   readonly name = "gcp";
@@ -26,7 +28,11 @@ export class GcpCloud implements Cloud {
 
   constructor(options: GcpOptions) {
     this.#options = options;
-    this.watches = GCP_ALL_PATHS.map((path) => ({ everyMs: 0, goneAfter: 1, look: async (signal) => [await this.#look(path, signal)] }));
+    this.watches = GCP_ALL_PATHS.map((path) => ({
+      everyMs: REST_MS,
+      goneAfter: 1,
+      look: async (signal) => [await this.#look(path, signal)],
+    }));
   }
 
   async identify(signal: AbortSignal): Promise<MachineIdentity> {

@@ -23,7 +23,7 @@ export async function agent(context: CliContext, options: AgentCommandOptions): 
     metadataUrl: urlOf("--metadata-url", options.metadataUrl),
     controllerUrls: options.controller.map((url) => urlOf("--controller", url)),
     token: fromFile ?? (() => env.RELEVO_TOKEN),
-    controllerCa: options.controllerCa === undefined ? undefined : readFileSync(file(options.controllerCa), "utf8"),
+    controllerCa: options.controllerCa === undefined ? undefined : textFile(file(options.controllerCa)),
     pods: podsOf(context, options),
     instancesFile: options.instancesFile === undefined ? undefined : file(options.instancesFile),
     azureApproval: { isOn: options.azureApprove === true, agreed: options.azureAgreed ?? [] },
@@ -42,8 +42,16 @@ function podsOf({ env, cwd }: CliContext, { kubeApi, kubeTokenFile, kubeCa }: Ag
   return {
     baseUrl: isOwn ? `https://${host?.includes(":") ? `[${host}]` : host}:${port}` : urlOf("--kube-api", kubeApi),
     token: tokenFile === undefined ? () => undefined : secretFile(resolve(cwd, tokenFile)),
-    ca: caFile === undefined ? undefined : readFileSync(resolve(cwd, caFile), "utf8"),
+    ca: caFile === undefined ? undefined : textFile(resolve(cwd, caFile)),
   };
+}
+
+function textFile(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new UsageError("file_unreadable", `${path} cannot be read.`, { found: (error as NodeJS.ErrnoException).code });
+  }
 }
 
 /** Read at each call: tokens are renewed in their files. What was read last counts while a file is being written anew. */
@@ -51,10 +59,9 @@ function secretFile(path: string): () => string | undefined {
   let last: string | undefined;
   return () => {
     try {
-      last = readFileSync(path, "utf8").trim() || last;
+      last = textFile(path).trim() || last;
     } catch (error) {
-      if (last === undefined)
-        throw new UsageError("file_unreadable", `${path} cannot be read.`, { found: (error as NodeJS.ErrnoException).code });
+      if (last === undefined) throw error;
     }
     return last;
   };
