@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { tokenHashOf } from "../server/access.ts";
 import { aPool, anInstance, FakeControlPlane, NOON, someEvidence } from "../server/testing/fake-control-plane.ts";
+import { RelevoError } from "../kernel/errors.ts";
 import { redactor } from "./redact.ts";
 import { runCli, SERVER } from "./testing/run-cli.ts";
 
@@ -198,6 +199,35 @@ test("the bundle has what helps, and no token, no Secret, no environment, no bod
     expect([leak, out.includes(leak)]).toEqual([leak, false]);
 });
 
+test("what the environment says of the store and of tokens in files is known to be secret, wherever it turns up", async () => {
+  const secrets = ["the-pass/word", "the-pass%2Fword", "the-file-password", "the-file-token"];
+  const { out } = await runCli(["bundle", "--file", "-", "--logs", "controller.log"], {
+    fake: secretiveFleet(),
+    env: {
+      RELEVO_SERVER: SERVER,
+      RELEVO_STORE: "postgresql://relevo:the-pass%2Fword@db/relevo",
+      RELEVO_STORE_PASSWORD_FILE: "password",
+      RELEVO_TOKEN_FILE: "token",
+    },
+    files: { password: "the-file-password\n", token: "the-file-token\n", "controller.log": `said ${secrets.join(" and ")}\n` },
+  });
+  expect(JSON.parse(out).logs[0].tail).toEqual(["said [redacted] and [redacted] and [redacted] and [redacted]"]);
+});
+
+test("a pool that cannot be explained hides no other's explanation", async () => {
+  const fake = secretiveFleet();
+  const explain = fake.explain.bind(fake);
+  let asked = 0;
+  fake.explain = async (subject) => {
+    if (asked++ === 0)
+      throw new RelevoError("owner_unreachable", "The pool is controller b's, which does not answer.", { class: "retryable" });
+    return explain(subject);
+  };
+  const { out } = await runCli(["bundle", "--file", "-"], { fake });
+  const { explanations, pools } = JSON.parse(out) as { readonly explanations: readonly object[]; readonly pools: readonly object[] };
+  expect(explanations.map((each) => "missing" in each)).toEqual(pools.map((_, index) => index === 0));
+});
+
 test("a bundle is written once, for its owner alone, and never over a file that is there", async () => {
   const fake = secretiveFleet();
   const there = await runCli(["bundle", "--file", "mine.json"], { fake, files: { "mine.json": "mine" } });
@@ -212,6 +242,11 @@ test.each([
     "a field that is called so",
     { apiToken: "x", nested: [{ clientSecret: "y", name: "z" }] },
     { apiToken: "[redacted]", nested: [{ clientSecret: "[redacted]", name: "z" }] },
+  ],
+  [
+    "all that is in a field that is called so",
+    { tokens: ["a"], credentials: { user: "u", keys: ["k"], expires: 1 } },
+    { tokens: ["a"], credentials: { user: "[redacted]", keys: ["[redacted]"], expires: 1 } },
   ],
   ["a token of Kubernetes", "got eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln here", "got [redacted] here"],
   ["a key of AWS", "AKIAABCDEFGHIJKLMNOP", "[redacted]"],

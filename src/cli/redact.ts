@@ -30,16 +30,13 @@ export function redactor(known: readonly string[]): <T>(value: T) => T {
     for (const [form, instead] of FORMS) clean = clean.replaceAll(form, instead);
     return clean;
   };
-  const clean = (value: unknown): unknown => {
-    if (typeof value === "string") return inText(value);
-    if (Array.isArray(value)) return value.map(clean);
+  const clean = (value: unknown, isSecret = false): unknown => {
+    if (typeof value === "string") return isSecret ? REDACTED : inText(value);
+    if (Array.isArray(value)) return value.map((each) => clean(each, isSecret));
     if (typeof value !== "object" || value === null) return value;
     return Object.fromEntries(
-      Object.entries(value).map(([name, each]) => [
-        name,
-        SECRET_FIELD.test(name) && !HARMLESS_FIELDS.has(name) && typeof each === "string" ? REDACTED : clean(each),
-      ]),
+      Object.entries(value).map(([name, each]) => [name, clean(each, isSecret || (SECRET_FIELD.test(name) && !HARMLESS_FIELDS.has(name)))]),
     );
   };
-  return clean as <T>(value: T) => T;
+  return ((value: unknown) => clean(value)) as <T>(value: T) => T;
 }

@@ -2,8 +2,9 @@
  * `relevo bundle`: what somebody needs to see who helps, in one JSON document: states, evidence, steps, reasons, counts, versions, and logs when they are given.
  * It holds what the API shows, which has no blueprint, no environment, no Secret and no body of a notice; and whatever still looks like a secret is taken out.
  */
-import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
+import querystring from "node:querystring";
 import { z } from "zod";
 import { formatInstant } from "../../kernel/clock.ts";
 import { describeError } from "../../kernel/errors.ts";
@@ -13,6 +14,7 @@ import type { CliContext, GlobalOptions } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import { readRunFile } from "../run-file.ts";
 import { redactor } from "../redact.ts";
+import { tokenSourceOf } from "../token-source.ts";
 import { VERSION } from "../version.ts";
 
 export interface BundleOptions extends GlobalOptions {
@@ -72,17 +74,24 @@ export async function bundle(context: CliContext, options: BundleOptions): Promi
 }
 
 /** A part that cannot be had says why, and the others are there. */
+function partOf(read: () => Promise<unknown>): Promise<unknown> {
+  return read().catch((error: unknown) => ({ missing: describeError(error) }));
+}
+
 async function readAll(client: ControllerClient): Promise<Readonly<Record<string, unknown>>> {
   const parts: Record<string, unknown> = {};
   const add = async (name: string, read: () => Promise<unknown>) => {
-    parts[name] = await read().catch((error: unknown) => ({ missing: describeError(error) }));
+    parts[name] = await partOf(read);
   };
   for (const [name, path] of Object.entries(LISTS)) await add(name, async () => client.list(path, z.unknown()));
   for (const [name, path] of Object.entries(ONES)) await add(name, async () => client.get(path, z.unknown()));
   await add("metrics", () => client.text("/metrics"));
   await add("explanations", async () => {
     const pools = (await client.list("/v1/pools", poolView)).slice(0, POOLS_EXPLAINED_MAX);
-    return Promise.all(pools.map(({ pool }) => client.get(`/v1/explain?subject=${encodeURIComponent(pool)}`, z.unknown())));
+    const explained: unknown[] = [];
+    for (const { pool } of pools)
+      explained.push(await partOf(() => client.get(`/v1/explain?subject=${encodeURIComponent(pool)}`, z.unknown())));
+    return explained;
   });
   return parts;
 }
@@ -90,8 +99,32 @@ async function readAll(client: ControllerClient): Promise<Readonly<Record<string
 /** What this command knows to be secret, wherever it turns up. */
 function secretsOf(context: CliContext): readonly string[] {
   const run = readRunFile(context.cwd);
-  const { RELEVO_TOKEN, RELEVO_WEBHOOK_SECRET, PGPASSWORD } = context.env;
-  return [RELEVO_TOKEN, RELEVO_WEBHOOK_SECRET, PGPASSWORD, run?.token, run?.webhookSecret].flatMap((secret) => secret ?? []);
+  const { RELEVO_WEBHOOK_SECRET, RELEVO_STORE, RELEVO_STORE_PASSWORD_FILE, PGPASSWORD } = context.env;
+  return [
+    tokenSourceOf(context)(),
+    RELEVO_WEBHOOK_SECRET,
+    PGPASSWORD,
+    ...passwordsIn(RELEVO_STORE),
+    RELEVO_STORE_PASSWORD_FILE === undefined ? undefined : textOf(resolve(context.cwd, RELEVO_STORE_PASSWORD_FILE)),
+    run?.token,
+    run?.webhookSecret,
+  ].flatMap((secret) => secret ?? []);
+}
+
+/** As it stands in a URL, and as it is. */
+function passwordsIn(url: string | undefined): readonly string[] {
+  const password = url === undefined ? undefined : URL.parse(url)?.password;
+  if (password === undefined) return [];
+  return [password, querystring.unescape(password)];
+}
+
+/** Of a file that need not be here: it is another process that reads it. */
+function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    return undefined;
+  }
 }
 
 function logsIn(path: string): readonly { readonly file: string; readonly tail: readonly string[] }[] {
