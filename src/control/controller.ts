@@ -17,9 +17,10 @@ import type { Rewound } from "../plan/snapshot.ts";
 import { type Authority, isStoreUnavailable, type PoolRows, staleEpoch, type StoreEra } from "../store/port.ts";
 import { Claims, LOOK_AGAIN_MS } from "./claims.ts";
 import { Collector } from "./collector.ts";
-import { type DeletionCause, DeletionCauses, heldWhileUnknown, isOrphaned } from "./deletion-cause.ts";
+import { type DeletionCause, DeletionCauses, heldWhileUnknown, isOrphaned, toldWhileUnknown } from "./deletion-cause.ts";
 import { FixedServices } from "./fixed-service.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
+import { Rest } from "./rest.ts";
 import { RoutePublisher } from "./route-publisher.ts";
 import { StoreTrust } from "./store-trust.ts";
 import { Leftovers } from "./leftovers.ts";
@@ -56,6 +57,7 @@ export class Controller {
   readonly #look: PassMaker;
   readonly #acts: PassActs;
   readonly #leftovers: Leftovers;
+  readonly #rest = new Rest();
   readonly #trust: StoreTrust;
   #settledAt: Instant = Number.POSITIVE_INFINITY;
   #isStarted = false;
@@ -64,7 +66,7 @@ export class Controller {
     this.#parts = parts;
     this.#queue = new WorkQueue(
       parts.clock,
-      (key) => this.#reconcile(key),
+      (key, isCalled) => this.#reconcile(key, isCalled),
       (key, error) => this.#failed(key, error),
       (key) => gapAfterPass(this.#instances.get(key)?.size ?? 0),
     );
@@ -242,7 +244,8 @@ export class Controller {
     return current !== undefined && (current.uid !== uid || current.generation !== generation);
   }
 
-  async #reconcile(key: string): Promise<Instant | null> {
+  async #reconcile(key: string, isCalled: boolean): Promise<Instant | null> {
+    if (isCalled) this.#rest.disturb(key);
     const problem = problemOf(this.#parts.pools, key);
     const found = problem === undefined ? this.#entryOf(key) : this.#entries.get(key);
     if (!found) return problem === undefined ? this.#forget(key) : null;
@@ -274,13 +277,16 @@ export class Controller {
     const held = this.#parts.executor.resume(authority, rows.openSteps);
     await this.#leftovers.look(rows);
     if (this.#isPast(found)) return this.#parts.clock.now();
-    const pass = withHolds(this.#look.make(entry, rows), [...held, ...notes]);
+    const restsUntil = notes.length + held.length > 0 ? null : this.#restsUntil(entry, rows);
+    if (restsUntil !== null) return restsUntil;
+    const pass = withHolds(toldWhileUnknown(this.#look.make(entry, rows), cause), [...held, ...notes]);
     this.#passes.set(key, pass);
     this.#parts.capacity.note(pass.snapshot);
     this.#assertOwned(authority);
     this.#follow(entry, rows);
     this.#routes.publish(entry, rows);
 
+    this.#rest.note(entry, rows, pass);
     const moved = await this.#acts.commitMoves(authority, pass);
     if (!this.#isPast(found)) await this.#acts.begin(authority, pass);
     this.#parts.onPass?.(pass);
@@ -289,6 +295,16 @@ export class Controller {
     if (entry.isDeleting && rows.instances.length === 0) await this.#letGo(authority, entry);
     this.#troubles.delete(key);
     return Math.min(pass.plan.nextLookAt ?? Number.POSITIVE_INFINITY, nextRetry(rows, pass.at), pass.at + PERIODIC_PASS_MS);
+  }
+
+  /** What is written for people is tried again soon when it could not be; who cannot see the cluster has something to say. */
+  #restsUntil(entry: PoolEntry, rows: PoolRows): Instant | null {
+    const { world, writer, clock } = this.#parts;
+    if (this.#leftovers.of(entry.key).size > 0 || writer.hasFailed(entry.key)) return null;
+    if (world.trouble() !== undefined || world.ownersTrouble() !== undefined) return null;
+    const now = clock.now();
+    const until = this.#rest.until(entry, rows, now);
+    return until === null ? null : Math.min(until, now + PERIODIC_PASS_MS);
   }
 
   #rewoundBy(entry: PoolEntry, rows: PoolRows): Promise<Rewound | null> {
@@ -312,6 +328,7 @@ export class Controller {
     const before = this.#passes.get(entry.key)?.snapshot.rewound ?? null;
     if (rewound !== null && before === null) this.#log("error", "the store was rewound", { pool: entry.key, ...rewound });
     this.#passes.set(entry.key, pass);
+    this.#rest.disturb(entry.key);
     this.#follow(entry, rows);
     if (rewound === null) this.#routes.publish(entry, rows);
     this.#parts.onPass?.(pass);
@@ -362,6 +379,7 @@ export class Controller {
     this.#deletions.forget(key);
     this.#parts.evacuation.forget(key);
     this.#leftovers.forget(key);
+    this.#rest.forget(key);
     this.#claims.drop(key);
     for (const map of [this.#datedBy, this.#passes, this.#troubles, this.#instances]) map.delete(key);
   }

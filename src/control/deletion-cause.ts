@@ -8,14 +8,16 @@ import type { Clock, Instant } from "../kernel/clock.ts";
 import { describeError } from "../kernel/errors.ts";
 import { isNotFound, type KubeApi, type ObjectRef } from "../kube/api.ts";
 import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, POOLS } from "../kube/resources.ts";
+import { reason, sentenceOf } from "../model/reasons.ts";
+import type { Hold } from "../plan/decision.ts";
 import type { PoolRows } from "../store/port.ts";
 import { joinFreezes } from "./freeze-config.ts";
-import type { ControllerLog } from "./pass.ts";
+import type { ControllerLog, Pass } from "./pass.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 
 /** Its CRD or namespace may be deleted while the Pool waits for its own end; and what could not be read is tried again. */
 const ASK_AGAIN_MS = 5_000;
-/** The reason is told until the next answer; the pass after it makes it anew. */
+/** Until the next answer; the pass after it makes it anew. */
 const UNKNOWN_FOR_MS = 10_000;
 
 export const POOL_DEFINITION = `${POOLS.plural}.${POOLS.group}`;
@@ -118,9 +120,21 @@ export function isOrphaned({ document }: PoolEntry, cause: DeletionCause): boole
   return document.spec.deletion === "orphan" || cause.kind === "container";
 }
 
-/** Nothing is decided about a pool that may have to be orphaned: it is as good as frozen. */
+/** Nothing is decided about a pool that may have to be orphaned: it is planned as if it were frozen. */
 export function heldWhileUnknown(rows: PoolRows, cause: DeletionCause | null, now: Instant): PoolRows {
   if (cause?.kind !== "unknown") return rows;
-  const why = `it is being deleted, and whether its CRD or its namespace goes too cannot be read, so nothing of it is drained: ${cause.found}`;
-  return { ...rows, freeze: joinFreezes(rows.freeze, { until: now + UNKNOWN_FOR_MS, why, by: "relevo" }) };
+  return { ...rows, freeze: joinFreezes(rows.freeze, { until: now + UNKNOWN_FOR_MS, why: whyOf(cause.found), by: "relevo" }) };
+}
+
+/** The reason of its own, in the place of a freeze that nobody asked for. */
+export function toldWhileUnknown(pass: Pass, cause: DeletionCause | null): Pass {
+  if (cause?.kind !== "unknown") return pass;
+  const isOurs = pass.snapshot.freeze?.why === whyOf(cause.found);
+  const holds = pass.plan.holds.filter(({ reason: { code } }) => !(isOurs && code === "frozen"));
+  const hold: Hold = { kind: "hold", subject: "", reason: reason("deletion_cause_unknown", { found: cause.found }) };
+  return { ...pass, plan: { ...pass.plan, holds: [...holds, hold] } };
+}
+
+function whyOf(found: string): string {
+  return sentenceOf(reason("deletion_cause_unknown", { found }));
 }

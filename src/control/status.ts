@@ -49,6 +49,7 @@ export const HELD: readonly ReasonCode[] = [
   "older_replica",
   "inventory_error",
   "deletion_refused",
+  "deletion_cause_unknown",
   "store_unavailable",
   "store_rewound",
   "spec_invalid",

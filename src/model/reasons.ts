@@ -88,6 +88,8 @@ export const REASONS = {
   serving: "it serves and nothing is against it",
   awaiting_absence: "its objects were deleted; it occupies capacity until they are gone",
   deletion_refused: "the pool is being deleted, its deletion policy is refuse and {live} instances live: set deletion to drain or orphan",
+  deletion_cause_unknown:
+    "it is being deleted, and whether its CRD or its namespace goes too cannot be read, so nothing of it is drained: {found}",
   standby_ready: "it is warm and takes no traffic until one must be replaced",
   standby_unhealthy: "its health check fails ({code}): it is not taken, and is replaced when that lasts for {limit}",
   standby_none: "no standby is warm and well ({found} of {wanted}): its replacement is made anew",
