@@ -14,11 +14,13 @@ export interface Toleration {
   readonly effect?: string | undefined;
 }
 
-/** An operator that is not known here refuses nothing. */
 export function matchesRequirement(requirement: SelectorRequirement, labels: Readonly<Record<string, string>> | undefined): boolean {
-  const value = labels?.[requirement.key];
-  const values = requirement.values ?? [];
-  switch (requirement.operator) {
+  return isMetBy(requirement, labels?.[requirement.key]);
+}
+
+/** By the value of its key; undefined: it is not there. An operator that is not known here refuses nothing. */
+export function isMetBy({ operator, values = [] }: SelectorRequirement, value: string | undefined): boolean {
+  switch (operator) {
     case "In":
       return value !== undefined && values.includes(value);
     case "NotIn":

@@ -8,13 +8,13 @@ import {
   controllerOf,
   isReady,
   isTerminal,
-  matchesSelector,
   refOf,
   resolveIntOrPercent,
   withCondition,
   type DisruptionBudgetView,
   type PodView,
 } from "./views.ts";
+import { matchesLabelSelector } from "../store/selectors.ts";
 
 /** An eviction that was allowed but never became a deletion counts for this long, as in Kubernetes. */
 const DISRUPTED_MS = 120_000;
@@ -33,7 +33,7 @@ export function disruptionBudgetController(access: ClusterAccess): ControllerLoo
   pods.onChange(({ before, after }) => {
     const namespace = (after ?? before)?.metadata.namespace ?? "";
     for (const budget of budgets.byIndex("namespace", namespace) as readonly DisruptionBudgetView[]) {
-      const concerns = [before, after].some((pod) => pod !== undefined && matchesSelector(budget.spec.selector, pod.metadata.labels));
+      const concerns = [before, after].some((pod) => pod !== undefined && matchesLabelSelector(budget.spec.selector, pod.metadata.labels));
       if (concerns) loop.enqueue(`${namespace}/${budget.metadata.name}`);
     }
   });
@@ -49,7 +49,7 @@ export function disruptionBudgetController(access: ClusterAccess): ControllerLoo
     if (budget === undefined || budget.metadata.deletionTimestamp !== undefined) return;
     const now = access.clock.now();
     const covered = (pods.byIndex("namespace", budget.metadata.namespace ?? "") as readonly PodView[]).filter(
-      (pod) => !isTerminal(pod) && matchesSelector(budget.spec.selector, pod.metadata.labels),
+      (pod) => !isTerminal(pod) && matchesLabelSelector(budget.spec.selector, pod.metadata.labels),
     );
     const disrupted = stillDisrupted(budget, covered, now);
     const expectedPods = expected(budget, covered);

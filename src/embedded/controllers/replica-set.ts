@@ -4,17 +4,8 @@ import { PODS, REPLICA_SETS } from "../../kube/resources.ts";
 import { controllerKey, type ClusterAccess } from "./access.ts";
 import type { EventRecorder } from "./events.ts";
 import { ControllerLoop, type ReconcileResult } from "./loop.ts";
-import {
-  availableInMs,
-  controllerOf,
-  isActive,
-  isReady,
-  keyOf,
-  matchesSelector,
-  refOf,
-  type PodView,
-  type ReplicaSetView,
-} from "./views.ts";
+import { availableInMs, controllerOf, isActive, isReady, keyOf, refOf, type PodView, type ReplicaSetView } from "./views.ts";
+import { matchesLabelSelector } from "../store/selectors.ts";
 
 /** Pods made or ended in one reconcile. */
 const BURST = 500;
@@ -46,7 +37,7 @@ export function replicaSetController(access: ClusterAccess, events: EventRecorde
 
   async function adoptOrphans(set: ReplicaSetView): Promise<void> {
     for (const orphan of pods.byIndex("orphans", set.metadata.namespace ?? "") as readonly PodView[]) {
-      if (!isActive(orphan) || !matchesSelector(set.spec.selector, orphan.metadata.labels)) continue;
+      if (!isActive(orphan) || !matchesLabelSelector(set.spec.selector, orphan.metadata.labels)) continue;
       const ownerReferences = [...(orphan.metadata.ownerReferences ?? []), ownerReference(set)];
       await access.patch(refOf(PODS, orphan), { metadata: { uid: orphan.metadata.uid, ownerReferences } });
     }

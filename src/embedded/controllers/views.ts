@@ -3,12 +3,8 @@
  * parses; whatever may be absent in a valid object is optional here.
  */
 import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference, ResourceType } from "../../kube/api.ts";
-import { matchesRequirement, type SelectorRequirement } from "../../kube/scheduling.ts";
-
-export interface LabelSelector {
-  readonly matchLabels?: Readonly<Record<string, string>>;
-  readonly matchExpressions?: readonly SelectorRequirement[];
-}
+import type { SelectorRequirement } from "../../kube/scheduling.ts";
+import type { LabelSelector } from "../store/selectors.ts";
 
 export interface Condition {
   readonly type: string;
@@ -345,13 +341,6 @@ export function availableInMs(pod: PodView, minReadySeconds: number, now: number
   if (ready?.status !== "True") return undefined;
   const since = ready.lastTransitionTime === undefined ? now : Date.parse(ready.lastTransitionTime);
   return minReadySeconds === 0 ? 0 : Math.max(0, since + minReadySeconds * 1000 - now);
-}
-
-/** An absent selector matches nothing, an empty one everything. */
-export function matchesSelector(selector: LabelSelector | undefined, labels: Readonly<Record<string, string>> | undefined): boolean {
-  if (selector === undefined) return false;
-  for (const [key, value] of Object.entries(selector.matchLabels ?? {})) if (labels?.[key] !== value) return false;
-  return (selector.matchExpressions ?? []).every((requirement) => matchesRequirement(requirement, labels));
 }
 
 /** A number, or a percentage of `total`. */

@@ -3,7 +3,8 @@
  * NodePool's own budget hold it back; with a termination grace period neither pod nor budget does.
  */
 import { NODE_CLAIMS, NODES, POD_DISRUPTION_BUDGETS } from "../../kube/resources.ts";
-import { matchesSelector, refOf, type DisruptionBudgetView, type NodeClaimView, type NodeView } from "../controllers/views.ts";
+import { refOf, type DisruptionBudgetView, type NodeClaimView, type NodeView } from "../controllers/views.ts";
+import { matchesLabelSelector } from "../store/selectors.ts";
 import { isDeleting, isProtected, isTrue, type ProvisionerContext } from "./context.ts";
 import { CAPACITY_TYPE, DISRUPTED_TAINT } from "./labels.ts";
 import { taintDisrupted } from "./termination.ts";
@@ -108,7 +109,7 @@ function whyNot(context: ProvisionerContext, claim: NodeClaimView, node: NodeVie
   for (const budget of context.access.informer(POD_DISRUPTION_BUDGETS).values() as readonly DisruptionBudgetView[]) {
     const allowed = (budget["status"] as { readonly disruptionsAllowed?: number } | undefined)?.disruptionsAllowed ?? 0;
     const covers = pods.some(
-      (pod) => pod.metadata.namespace === budget.metadata.namespace && matchesSelector(budget.spec.selector, pod.metadata.labels),
+      (pod) => pod.metadata.namespace === budget.metadata.namespace && matchesLabelSelector(budget.spec.selector, pod.metadata.labels),
     );
     if (covers && allowed === 0) return `pdb ${budget.metadata.namespace}/${budget.metadata.name} prevents pod evictions`;
   }

@@ -9,7 +9,6 @@ import {
   controllerOf,
   isReady,
   isTerminal,
-  matchesSelector,
   type PodAffinityTerm,
   type NodeSelectorTerm,
   type NodeView,
@@ -18,6 +17,7 @@ import {
   type Taint,
   type TopologySpreadConstraint,
 } from "../controllers/views.ts";
+import { matchesLabelSelector } from "../store/selectors.ts";
 
 export const ZONE_LABEL = "topology.kubernetes.io/zone";
 export const HOSTNAME_LABEL = "kubernetes.io/hostname";
@@ -194,7 +194,7 @@ function countByDomain({ pod, nodes, byNode, counted }: Context, constraint: Top
         (other) =>
           other.metadata.namespace === pod.metadata.namespace &&
           other.metadata.deletionTimestamp === undefined &&
-          matchesSelector(constraint.labelSelector, other.metadata.labels),
+          matchesLabelSelector(constraint.labelSelector, other.metadata.labels),
       );
       counts.set(domain, (counts.get(domain) ?? 0) + here.length);
     }
@@ -218,7 +218,7 @@ function podsInDomain({ pod, nodes, byNode, counted }: Context, term: PodAffinit
       const at = node.metadata.labels?.[term.topologyKey];
       if (at === undefined) continue;
       const here = (byNode.get(node.metadata.name) ?? []).filter(
-        (other) => other.metadata.namespace === pod.metadata.namespace && matchesSelector(term.labelSelector, other.metadata.labels),
+        (other) => other.metadata.namespace === pod.metadata.namespace && matchesLabelSelector(term.labelSelector, other.metadata.labels),
       );
       found.set(at, (found.get(at) ?? 0) + here.length);
     }

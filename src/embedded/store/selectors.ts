@@ -1,15 +1,12 @@
 /** Label and field selectors, as text (requests) and as objects (budgets, deployments). */
 import type { KubeObject } from "../../kube/api.ts";
+import { isMetBy, type SelectorRequirement } from "../../kube/scheduling.ts";
 import { badRequest } from "./api-errors.ts";
 import { valueAtParts } from "./json.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
-type Operator = "in" | "notin" | "exists" | "absent" | "greater" | "less";
-
-interface Requirement {
-  readonly key: string;
-  readonly operator: Operator;
+interface Requirement extends SelectorRequirement {
   readonly values: readonly string[];
   /** Of a field selector: the key's parts, split once. */
   readonly parts?: readonly string[];
@@ -26,7 +23,7 @@ const NAME = "[A-Za-z0-9][-A-Za-z0-9_./]*";
 const SET = new RegExp(`^(${NAME})\\s+(in|notin)\\s*\\(([^()]*)\\)$`);
 const COMPARE = new RegExp(`^(${NAME})\\s*(==|=|!=|>|<)\\s*([-A-Za-z0-9_.]*)$`);
 const PRESENT = new RegExp(`^(!?)\\s*(${NAME})$`);
-const COMPARE_OPERATOR: Readonly<Record<string, Operator>> = { "=": "in", "==": "in", "!=": "notin", ">": "greater", "<": "less" };
+const COMPARE_OPERATOR: Readonly<Record<string, string>> = { "=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt" };
 
 /** Throws a 400 for what is no selector. */
 export function parseLabelSelector(text: string | undefined): ParsedSelector {
@@ -39,13 +36,13 @@ function parseRequirement(part: string, whole: string): Requirement {
   if (set)
     return {
       key: set[1] ?? "",
-      operator: set[2] === "in" ? "in" : "notin",
+      operator: set[2] === "in" ? "In" : "NotIn",
       values: (set[3] ?? "").split(",").map((value) => value.trim()),
     };
   const compare = COMPARE.exec(part);
-  if (compare) return { key: compare[1] ?? "", operator: COMPARE_OPERATOR[compare[2] ?? ""] ?? "in", values: [compare[3] ?? ""] };
+  if (compare) return { key: compare[1] ?? "", operator: COMPARE_OPERATOR[compare[2] ?? ""] ?? "In", values: [compare[3] ?? ""] };
   const present = PRESENT.exec(part);
-  if (present) return { key: present[2] ?? "", operator: present[1] === "!" ? "absent" : "exists", values: [] };
+  if (present) return { key: present[2] ?? "", operator: present[1] === "!" ? "DoesNotExist" : "Exists", values: [] };
   throw badRequest(`unable to parse requirement: found '${part}' in the label selector '${whole}'`);
 }
 
@@ -57,32 +54,13 @@ function splitOutsideParentheses(text: string): readonly string[] {
 export function equalityOf(selector: ParsedSelector, keys?: readonly string[]): readonly [string, string] | undefined {
   for (const { key, operator, values } of selector.requirements) {
     const [value] = values;
-    if (operator === "in" && values.length === 1 && value !== undefined && (keys === undefined || keys.includes(key))) return [key, value];
+    if (operator === "In" && values.length === 1 && value !== undefined && (keys === undefined || keys.includes(key))) return [key, value];
   }
   return undefined;
 }
 
-function holds(requirement: Requirement, value: string | undefined): boolean {
-  switch (requirement.operator) {
-    case "in":
-      return value !== undefined && requirement.values.includes(value);
-    case "notin":
-      return value === undefined || !requirement.values.includes(value);
-    case "exists":
-      return value !== undefined;
-    case "absent":
-      return value === undefined;
-    case "greater":
-      return value !== undefined && Number(value) > Number(requirement.values[0]);
-    case "less":
-      return value !== undefined && Number(value) < Number(requirement.values[0]);
-    default:
-      return requirement.operator satisfies never;
-  }
-}
-
 export function matchesLabels(selector: ParsedSelector, labels: Labels | undefined): boolean {
-  for (const requirement of selector.requirements) if (!holds(requirement, labels?.[requirement.key])) return false;
+  for (const requirement of selector.requirements) if (!isMetBy(requirement, labels?.[requirement.key])) return false;
   return true;
 }
 
@@ -94,7 +72,7 @@ export function parseFieldSelector(text: string | undefined, selectable: readonl
     if (!match) throw badRequest(`invalid field selector '${text}': can't understand '${part}'`);
     const key = (match[1] ?? "").trim();
     if (!selectable.includes(key)) throw badRequest(`field label not supported: ${key}`);
-    return { key, operator: match[2] === "!=" ? "notin" : "in", values: [match[3] ?? ""], parts: key.split(".") };
+    return { key, operator: match[2] === "!=" ? "NotIn" : "In", values: [match[3] ?? ""], parts: key.split(".") };
   });
   return { requirements };
 }
@@ -111,27 +89,25 @@ const FLAGS: readonly string[] = ["unschedulable", "hostNetwork"];
 
 export function matchesFields(selector: ParsedSelector, object: KubeObject): boolean {
   for (const requirement of selector.requirements) {
-    if (!holds(requirement, fieldText(object, requirement.parts ?? requirement.key.split(".")))) return false;
+    if (!isMetBy(requirement, fieldText(object, requirement.parts ?? requirement.key.split(".")))) return false;
   }
   return true;
 }
 
-/** A selector as it stands in an object. */
+/** A selector as it stands in an object. A null among its expressions is no requirement: it matches nothing. */
 export interface LabelSelector {
   readonly matchLabels?: Labels;
-  readonly matchExpressions?: readonly ({ readonly key: string; readonly operator: string; readonly values?: readonly string[] } | null)[];
+  readonly matchExpressions?: readonly (SelectorRequirement | null)[];
 }
 
-const EXPRESSION_OPERATOR: Readonly<Record<string, Operator>> = { In: "in", NotIn: "notin", Exists: "exists", DoesNotExist: "absent" };
+/** Label selectors know no others. */
+const OPERATORS: readonly string[] = ["In", "NotIn", "Exists", "DoesNotExist"];
 
 /** An absent selector matches nothing, an empty one everything (policy/v1). */
 export function matchesLabelSelector(selector: LabelSelector | undefined, labels: Labels | undefined): boolean {
   if (selector === undefined) return false;
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) if (labels?.[key] !== value) return false;
-  return (selector.matchExpressions ?? []).every((requirement) => {
-    // A null among them is no requirement: a real server refuses it.
-    const parsed = requirement === null ? undefined : EXPRESSION_OPERATOR[requirement.operator];
-    if (requirement === null || parsed === undefined) return false;
-    return holds({ key: requirement.key, operator: parsed, values: requirement.values ?? [] }, labels?.[requirement.key]);
-  });
+  return (selector.matchExpressions ?? []).every(
+    (requirement) => requirement !== null && OPERATORS.includes(requirement.operator) && isMetBy(requirement, labels?.[requirement.key]),
+  );
 }
