@@ -42,7 +42,7 @@ export const REASONS = {
   writer_passed: "it writes for workload {ordinal} from now on",
   writer_fenced: "the writer lease of workload {ordinal} is taken from {instance}: what still comes from it is stale",
   writer_unknown:
-    "objects of {stranger} are here, which the store does not know: it may write for workload {ordinal}, so that nobody gets its first lease before they are gone, or relevo store recover",
+    "objects of {stranger} are here, which the store does not know: it may write for workload {ordinal}, so that nobody gets its lease before they are gone, or relevo store recover",
   lease_late: "its writer lease was not renewed for {ttl}: it gets nothing new until it is",
   lease_renewed: "its writer lease is renewed again",
   check_failing: "its check fails ({code}): it is suspect until it passes again",

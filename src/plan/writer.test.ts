@@ -57,7 +57,7 @@ describe("who gets the lease", () => {
     expect(writers(leased([instance(phase)], []))).toEqual(takes ? [`orders-a ← ${EPOCH_ZERO}`] : []);
   });
 
-  test("nobody gets the first lease of a place while objects are there that the store does not know, unless it was recovered since (I1)", () => {
+  test("nobody gets a lease that nobody holds while objects are there that the store does not know, unless it was recovered since (I1)", () => {
     const stranger = { instance: "orders-x", objects: [], createdAt: NOON - 60_000, outlived: false };
     const first = (rest: Partial<PoolSnapshot>) => leased([serving({ lease: { state: "none" } })], [], rest);
     expect([writers(first({ strangers: [stranger] })), holds(first({ strangers: [stranger] }), "orders-a")]).toEqual([
@@ -68,7 +68,10 @@ describe("who gets the lease", () => {
     expect(writers(first({ strangers: [stranger], recoveredAt: NOON - 30_000 }))).toEqual(given);
     expect(writers(first({ strangers: [{ ...stranger, outlived: true }] }))).toEqual(given);
     const later = leased([serving({ lease: { state: "none" } })], [NOBODY], { strangers: [stranger] });
-    expect(writers(later), "a later epoch was given to nobody before").toEqual(["orders-a ← 0.4"]);
+    expect(writers(later), "a later epoch may be of a time that the store has forgotten").toEqual([]);
+    const after = { ...NOBODY, holder: { instance: "orders-gone", incarnation: 1, bootId: "boot-0" } };
+    const overtaken = leased([serving({ lease: { state: "none" } })], [after], { strangers: [stranger] });
+    expect(writers(overtaken), "whoever is gone is fenced all the same").toEqual(["nobody ← 0.4"]);
   });
 
   test("the process is named, so that another one of the same instance never gets it", () => {

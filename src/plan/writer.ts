@@ -32,6 +32,8 @@ export function planWriter(pool: PoolSnapshot, now: Instant, draft: Draft): void
   const waiting = isGiven ? waitingByPlace(pool, draft) : new Map<number, readonly InstanceSnapshot[]>();
   const ended = draft.endedProcesses();
   const held = new Set<number>();
+  // Of a time that the store has forgotten: the next epoch by its count may have been given then.
+  const unknown = pool.strangers.find((stranger) => !stranger.outlived && !isOfLostTime(pool, stranger));
 
   for (const workload of pool.workloads) {
     const { ordinal, holder } = workload;
@@ -41,14 +43,13 @@ export function planWriter(pool: PoolSnapshot, now: Instant, draft: Draft): void
     const instance = instances.get(holder.instance);
     if (instance && isProcess(instance, holder) && mayWrite(instance) && !ended.has(holder.instance))
       keep({ pool, now, draft }, instance, ordinal, next);
-    else take(workload, holder, next[0], draft);
+    else take(workload, holder, unknown ? undefined : next[0], draft);
   }
   const epochs = new Map(pool.workloads.map(({ ordinal, writerEpoch }) => [ordinal, writerEpoch]));
-  const unknown = pool.strangers.find((stranger) => !stranger.outlived && !isOfLostTime(pool, stranger));
   for (const [ordinal, [next]] of waiting) {
     if (next === undefined || held.has(ordinal)) continue;
     const after = epochs.get(ordinal) ?? EPOCH_ZERO;
-    if (after === EPOCH_ZERO && unknown) draft.hold(idOf(next), reason("writer_unknown", { ordinal, stranger: unknown.instance }));
+    if (unknown) draft.hold(idOf(next), reason("writer_unknown", { ordinal, stranger: unknown.instance }));
     else pass(next, ordinal, after, draft);
   }
 }
