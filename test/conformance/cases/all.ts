@@ -1,5 +1,8 @@
 import type { Case } from "../case.ts";
+import { invalidCases } from "./invalid.ts";
 import { kindCases } from "./kinds.ts";
-import { specialCases } from "./special.ts";
+import { readCases } from "./reads.ts";
+import { subresourceCases } from "./subresources.ts";
+import { writeCases } from "./writes.ts";
 
-export const CASES: readonly Case[] = [...kindCases, ...specialCases];
+export const CASES: readonly Case[] = [...kindCases, ...subresourceCases, ...writeCases, ...readCases, ...invalidCases];

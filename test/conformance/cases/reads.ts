@@ -1,0 +1,98 @@
+/** Pages, versions, custom resources, and what every server tells of itself. */
+import type { Case } from "../case.ts";
+import { MERGE, JSON_PATCH, STRATEGIC, APPLY, MAPS, PODS, map, pod, WIDGETS, definition, widget } from "./objects.ts";
+
+export const readCases: readonly Case[] = [
+  {
+    name: "pages",
+    steps: [
+      ...["a", "b", "c", "d", "e"].map((name) => ({ call: `POST ${MAPS}`, body: map(name) })),
+      { call: `GET ${MAPS}?limit=2`, keep: "one" },
+      { call: `POST ${MAPS}`, body: map("bb") },
+      { call: `DELETE ${MAPS}/d` },
+      { call: `GET ${MAPS}?limit=2&continue=$one.continue`, keep: "two" },
+      { call: `GET ${MAPS}?continue=$two.continue` },
+      { call: `GET ${MAPS}?limit=2&continue=$one.continue&resourceVersion=1` },
+      { call: `GET ${MAPS}?limit=2&resourceVersion=0` },
+      { call: `GET ${MAPS}` },
+      { call: `GET ${MAPS}?resourceVersion=$one.rv&resourceVersionMatch=Exact` },
+      { call: `GET ${MAPS}?resourceVersionMatch=Exact` },
+    ],
+  },
+  {
+    name: "watches by version",
+    steps: [
+      { call: `POST ${MAPS}`, body: map("a"), keep: "a" },
+      { call: `PATCH ${MAPS}/a`, type: MERGE, body: { data: { a: "2" } } },
+      { watch: `${MAPS}?watch=true`, events: 2 },
+      { watch: `${MAPS}?watch=true&resourceVersion=0`, events: 2 },
+      { watch: `${MAPS}?watch=true&resourceVersion=$a.rv`, events: 2 },
+      { watch: `${MAPS}?watch=true&resourceVersion=nonsense`, events: 1 },
+      { watch: `${MAPS}?watch=true&resourceVersion=$a.rv&timeoutSeconds=1&allowWatchBookmarks=true`, events: 5 },
+      { call: `GET ${MAPS}/a?watch=true&resourceVersion=$a.rv` },
+      { watch: `${MAPS}?watch=true&fieldSelector=metadata.name%3Da&resourceVersion=$a.rv`, events: 2 },
+      { watch: `${MAPS}?watch=true&limit=1&resourceVersion=$a.rv`, events: 1 },
+      { watch: `${MAPS}?watch=true`, accept: "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", events: 1 },
+    ],
+  },
+  {
+    name: "custom resources",
+    steps: [
+      { call: "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", body: definition },
+      { call: "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", body: definition },
+      {
+        watch: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?watch=true&fieldSelector=metadata.name%3Dwidgets.$ns.example.com",
+        events: 4,
+        pick: [],
+      },
+      { call: `POST ${WIDGETS}`, body: { ...widget("a"), status: { seen: 1 } }, keep: "a", pick: ["status"] },
+      {
+        call: `PATCH ${WIDGETS}/a/status`,
+        type: MERGE,
+        body: { metadata: { labels: { a: "b" } }, spec: { size: 9 }, status: { seen: 2 } },
+        pick: ["metadata.labels", "spec", "status"],
+      },
+      { call: `PATCH ${WIDGETS}/a`, type: MERGE, body: { status: { seen: 3 } }, pick: ["status"] },
+      { call: `PATCH ${WIDGETS}/a`, type: MERGE, body: { spec: { size: 2 } } },
+      { call: `PATCH ${WIDGETS}/a`, type: STRATEGIC, body: { spec: { size: 3 } } },
+      { call: `PATCH ${WIDGETS}/a`, type: MERGE, body: { metadata: { uid: "00000000-0000-0000-0000-000000000000" }, spec: { size: 9 } } },
+      { call: `PATCH ${WIDGETS}/a`, type: MERGE, body: { metadata: { resourceVersion: "$a.rv" }, spec: { size: 9 } } },
+      { call: `PATCH ${WIDGETS}/a`, type: JSON_PATCH, body: [{ op: "replace", path: "/spec/size", value: 4 }], pick: ["spec"] },
+      { call: `PUT ${WIDGETS}/a`, body: widget("a", { size: 5 }) },
+      { call: `PATCH ${WIDGETS}/b?fieldManager=one`, type: APPLY, body: widget("b"), pick: ["spec"] },
+      { call: `GET ${WIDGETS}` },
+      { call: `GET ${WIDGETS}`, accept: "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" },
+      { watch: `${WIDGETS}?watch=true&resourceVersion=$a.rv`, events: 6 },
+      { call: `DELETE ${WIDGETS}/a` },
+      { call: `DELETE ${WIDGETS}/a` },
+      { call: "GET /apis/$ns.example.com/v1", pick: ["groupVersion"] },
+      { call: "DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.$ns.example.com" },
+    ],
+  },
+  {
+    name: "paths that lead nowhere, and what every server tells",
+    steps: [
+      { call: "GET /apis/nothing.example.com/v1/things" },
+      { call: "GET /api/v1/things" },
+      { call: "GET /api/v2/pods" },
+      { call: `GET ${PODS}/a/nothing` },
+      { call: "GET /nothing" },
+      { call: "GET /readyz" },
+      { call: "GET /livez" },
+      { call: "GET /version", pick: ["major"] },
+      { call: "GET /api", pick: ["versions"] },
+      { call: "DELETE /api/v1/namespaces/$ns/pods/nobody" },
+      { call: "PATCH /api/v1/namespaces/$ns/pods", type: MERGE, body: {} },
+      { call: "POST /api/v1/namespaces/$ns/pods/a", body: pod("a") },
+      {
+        call: "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        body: {
+          apiVersion: "authorization.k8s.io/v1",
+          kind: "SelfSubjectAccessReview",
+          spec: { resourceAttributes: { verb: "list", resource: "pods" } },
+        },
+        pick: ["status.allowed"],
+      },
+    ],
+  },
+];
