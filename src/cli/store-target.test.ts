@@ -24,11 +24,17 @@ test("a password on the command line is refused and not shown again", () => {
   expect(act).toThrow(expect.objectContaining({ code: "store_password_shown", found: "postgresql://me:…@db:5432/relevo" }));
 });
 
-test("a password comes from a file", () => {
+test("a password comes from a file, as it is when it is asked for: a rotated one needs no restart", () => {
   writeFileSync(join(folder, "password"), "hunter2\n");
-  const target = { store: "postgresql://me@db/relevo", storePassword: "hunter2" };
-  expect(storeTargetOf(contextWith(), { store: "postgresql://me@db/relevo", storePasswordFile: "password" })).toEqual(target);
-  expect(storeTargetOf(contextWith({ RELEVO_STORE_PASSWORD_FILE: "password" }), { store: "postgresql://me@db/relevo" })).toEqual(target);
+  const url = "postgresql://me@db/relevo";
+  const byOption = storeTargetOf(contextWith(), { store: url, storePasswordFile: "password" });
+  const byVariable = storeTargetOf(contextWith({ RELEVO_STORE_PASSWORD_FILE: "password" }), { store: url });
+  expect([byOption.store, byOption.storePassword?.(), byVariable.storePassword?.()]).toEqual([url, "hunter2", "hunter2"]);
+  writeFileSync(join(folder, "password"), "hunter3\n");
+  expect([byOption.storePassword?.(), byVariable.storePassword?.()]).toEqual(["hunter3", "hunter3"]);
+});
+
+test("a password's file that is not there is said at once", () => {
   expect(() => storeTargetOf(contextWith(), { store: "postgres://db/r", storePasswordFile: "none" })).toThrow(
     expect.objectContaining({ code: "file_unreadable" }),
   );

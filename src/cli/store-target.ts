@@ -7,8 +7,8 @@ import { UsageError } from "./exit.ts";
 export interface StoreTarget {
   /** An absolute path, or a `postgresql://` URL. */
   readonly store: string;
-  /** Absent: PGPASSWORD, PGPASSFILE, or what the URL of RELEVO_STORE has. */
-  readonly storePassword?: string;
+  /** As its file has it when it is asked for. Throws `file_unreadable`. Absent: PGPASSWORD, PGPASSFILE, or what the URL of RELEVO_STORE has. */
+  readonly storePassword?: () => string;
 }
 
 export interface StoreTargetOptions {
@@ -30,7 +30,9 @@ export function storeTargetOf(context: CliContext, { store, storePasswordFile }:
   const target = store ?? context.env["RELEVO_STORE"] ?? DEFAULT_STORE;
   if (!URL_PATTERN.test(target)) return { store: resolve(context.cwd, target) };
   const file = storePasswordFile ?? context.env["RELEVO_STORE_PASSWORD_FILE"];
-  return file === undefined ? { store: target } : { store: target, storePassword: passwordIn(context, file) };
+  if (file === undefined) return { store: target };
+  passwordIn(context, file);
+  return { store: target, storePassword: () => passwordIn(context, file) };
 }
 
 function passwordIn(context: CliContext, file: string): string {

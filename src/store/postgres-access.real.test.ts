@@ -103,6 +103,32 @@ test("a password comes with the call, from the URL, from PGPASSWORD or from the 
   expect(migrateWith("--store-password-file", join(folder, "password"))).toContain("is up to date");
 });
 
+test("a password that is exchanged while the store is open counts for the next connection; until its file has it, the store is away", async () => {
+  const admin = new pg.Client({ host: "127.0.0.1", port: cluster.port, user: "relevo", database: "postgres" });
+  await admin.connect();
+  let password = PASSWORD;
+  const store = await openStore({
+    path: as("guarded", "127.0.0.1"),
+    password: () => {
+      if (password === "") throw new Error("the file is gone");
+      return password;
+    },
+  });
+  const exchanged = async (to: string) => {
+    await admin.query(`alter role guarded password '${to}'`);
+    await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'guarded'");
+  };
+  await exchanged("hunter3");
+  await expect(store.listPools()).rejects.toMatchObject({ code: "store_unavailable", message: expect.stringContaining("28P01") });
+  password = "";
+  await expect(store.listPools()).rejects.toMatchObject({ code: "store_unavailable", message: expect.stringContaining("cannot be read") });
+  password = "hunter3";
+  expect(await store.listPools()).toEqual([]);
+  await exchanged(PASSWORD);
+  await store.close();
+  await admin.end();
+});
+
 function migrateWith(...more: readonly string[]): string {
   const args = [join(import.meta.dirname, "../main.ts"), "store", "migrate", "--store", as("guarded", "127.0.0.1"), ...more];
   return execFileSync(process.execPath, args, { env: { PATH: process.env["PATH"], HOME: folder }, encoding: "utf8" });

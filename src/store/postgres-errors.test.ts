@@ -42,12 +42,16 @@ test.each([
     });
 });
 
-test.each([
-  "Connection terminated unexpectedly",
-  "timeout exceeded when trying to connect",
-  "Query read timeout",
-  "Client was closed and is not queryable",
-])("the driver's words %j are a broken connection", (message) => expect(meaningOf(new Error(message))).toBe("reconnect"));
+test.each(["Connection terminated unexpectedly", "timeout exceeded when trying to connect", "Client was closed and is not queryable"])(
+  "the driver's words %j are a broken connection",
+  (message) => expect(meaningOf(new Error(message))).toBe("reconnect"),
+);
+
+test("a statement that is not answered in time is silence, which is met less often than a broken connection, and is unavailable in the end", () => {
+  const silence = new Error("Query read timeout");
+  expect(meaningOf(silence)).toBe("silent");
+  expect(toStoreError(silence)).toMatchObject({ code: "store_unavailable", message: expect.stringContaining("does not answer") });
+});
 
 test.each([
   "ECONNREFUSED",

@@ -5,13 +5,14 @@
  * - `again`: the server rolled back because of others; the same transaction is done anew, at once, a bounded number of times. A unique or foreign key that is
  *   broken is one too: what was looked for a moment ago was inserted or deleted by another meanwhile, and the second look decides.
  * - `reconnect`: the connection is over. Before COMMIT was sent nothing of the transaction is kept, so it is done anew on another one; afterwards nobody knows.
+ * - `silent`: the connection is over too, because no answer came in time. Another one may lead to the same silence, so it is tried less often.
  * - `unavailable`: for the caller, who reads again later.
  * - `corrupt`: for a person. What is not listed is a fault of ours and is thrown as it is.
  */
 import { RelevoError } from "../kernel/errors.ts";
 import { storeCorrupt, storeUnavailable } from "./port.ts";
 
-export type Meaning = "again" | "reconnect" | "unavailable" | "corrupt" | "fault";
+export type Meaning = "again" | "reconnect" | "silent" | "unavailable" | "corrupt" | "fault";
 
 interface Row {
   readonly meaning: Meaning;
@@ -66,9 +67,12 @@ export const SQLSTATES: Readonly<Record<string, Row>> = {
 /** Of Node, and the sentences of the driver, which have no code. */
 const BROKEN_CODES = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT|EADDR|ERR_(SSL|TLS)|CERT_|.*CERT|UNABLE_TO_)/;
 const BROKEN_SENTENCES =
-  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client (was closed|has encountered)|The server does not support SSL|Cannot use a pool after)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client (was closed|has encountered)|The server does not support SSL|Cannot use a pool after)/;
 
 const BROKEN: Row = { meaning: "reconnect", why: "the connection broke or cannot be made", todo: REACH };
+/** The driver's own words when the server does not answer a statement. */
+const NO_ANSWER = /^Query read timeout/;
+const SILENT: Row = { meaning: "silent", why: "the server does not answer", todo: REACH };
 /** The driver's own words where the server asks for a password and there is none. */
 const NO_PASSWORD = /^SASL: .*password must be/; // "a string", "a non-empty string"
 const FAULT: Row = { meaning: "fault", why: "a fault" };
@@ -96,6 +100,7 @@ function rowOf(error: unknown): Row {
     return FAULT;
   }
   if (NO_PASSWORD.test(error.message)) return SQLSTATES["28"] as Row;
+  if (NO_ANSWER.test(error.message)) return SILENT;
   return BROKEN_CODES.test(code) || BROKEN_SENTENCES.test(error.message) ? BROKEN : FAULT;
 }
 

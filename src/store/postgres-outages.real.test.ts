@@ -202,6 +202,32 @@ test("a statement that takes too long is cancelled, and the connection goes on",
   });
 });
 
+test("a server that does not answer is asked a second time and no more: whoever ends in good order waits for it", async () => {
+  const stopped: number[] = [];
+  const silent = class extends pg.Client {
+    override query(...input: unknown[]): never {
+      const run = () => Reflect.apply(super.query, this, input) as Promise<unknown>;
+      if (typeof input[0] !== "string" || !/^begin/.test(input[0])) return run() as never;
+      const pid = backendOf(this);
+      process.kill(pid, "SIGSTOP");
+      stopped.push(pid);
+      return run() as never;
+    }
+  };
+  await withStore(freshUrl("&statement_timeout_ms=100"), silent, async (store, owner) => {
+    try {
+      await expect(store.commit(owner, [create("i-1")], NOON)).rejects.toMatchObject({
+        code: "store_unavailable",
+        class: "retryable",
+        message: expect.stringContaining("does not answer"),
+      });
+    } finally {
+      for (const pid of stopped) process.kill(pid, "SIGCONT");
+    }
+    expect(stopped.length).toBe(2);
+  });
+});
+
 test("the server is killed while many commit: what was acknowledged is there, nothing is there by half, and the store goes on when it is back", async () => {
   const url = freshUrl("&connect_timeout_ms=500");
   const store = await openStore(url);

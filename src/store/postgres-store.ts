@@ -10,7 +10,7 @@ import { toStoreError } from "./postgres-errors.ts";
 import { type Applied, migratePostgres, readSchema } from "./postgres-migrate.ts";
 import { passwordFor } from "./postgres-password.ts";
 import { PostgresTurns } from "./postgres-turns.ts";
-import { parsePostgresUrl, type PostgresTarget } from "./postgres-url.ts";
+import { parsePostgresUrl, type PostgresTarget, tlsAgain } from "./postgres-url.ts";
 import { RelationalStore } from "./relational-store.ts";
 import { requireUnderstood } from "./migrate.ts";
 
@@ -28,8 +28,8 @@ const KEEP_ALIVES = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tc
 export interface PostgresOptions {
   /** See docs/store.md. */
   readonly url: string;
-  /** Instead of one in the URL, PGPASSWORD and PGPASSFILE. */
-  readonly password?: string;
+  /** Instead of one in the URL, PGPASSWORD and PGPASSFILE. A function is asked for each connection: a password may change while we run. */
+  readonly password?: string | (() => string);
   readonly migrations?: readonly Migration[];
   /** The driver's connection; another one to watch it. */
   readonly client?: typeof pg.Client;
@@ -71,7 +71,7 @@ export function poolOf({ url, password, migrations = MIGRATIONS, client }: Postg
   const target = parsePostgresUrl(url);
   const pool = new pg.Pool({
     ...configOf(target, password),
-    ...(client === undefined ? {} : { Client: client }),
+    Client: readingFilesAnew(url, target, client ?? pg.Client),
     max: target.poolSize,
     idleTimeoutMillis: IDLE_MS,
     maxLifetimeSeconds: LIFETIME_SECONDS,
@@ -94,15 +94,27 @@ async function withClient<T>(pool: pg.Pool, work: (client: ClientBase) => Promis
   }
 }
 
-function configOf(target: PostgresTarget, password: string | undefined): pg.ClientConfig {
-  const given = password ?? target.password;
+/** Certificates and keys are exchanged before they end, as passwords are: what is in their files counts when a connection is made. */
+function readingFilesAnew(url: string, { tls }: PostgresTarget, driver: typeof pg.Client): typeof pg.Client {
+  if (tls === false) return driver;
+  let last = tls;
+  return class extends driver {
+    constructor(config: pg.ClientConfig) {
+      last = tlsAgain(url, last);
+      super(Object.assign(Object.create(config), { ssl: last })); // a copy would not have its password, which is not enumerable
+    }
+  };
+}
+
+function configOf(target: PostgresTarget, password: PostgresOptions["password"]): pg.ClientConfig {
   return {
     host: target.host,
     port: target.port,
     database: target.database,
     user: target.user,
     // Never absent: the driver would look for one by itself, and warn.
-    password: given ?? (() => passwordFor(target) ?? ""),
+    password:
+      typeof password === "function" ? () => readable(password) : (password ?? target.password ?? (() => passwordFor(target) ?? "")),
     ssl: target.tls,
     application_name: target.applicationName,
     connectionTimeoutMillis: target.connectTimeoutMs,
@@ -115,6 +127,15 @@ function configOf(target: PostgresTarget, password: string | undefined): pg.Clie
     keepAliveInitialDelayMillis: 10_000,
     types: { getTypeParser: parserOf } as pg.CustomTypesConfig,
   };
+}
+
+/** While its file is being exchanged there may be none: that is no reason to end. */
+function readable(password: () => string): string {
+  try {
+    return password();
+  } catch (error) {
+    throw storeUnavailable("its password cannot be read", error, "see that the file of the password is there and may be read");
+  }
 }
 
 const INT8 = 20;

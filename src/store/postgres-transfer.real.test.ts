@@ -3,11 +3,13 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { seed } from "../../test/interleavings/calls.ts";
 import { create, NOON, picture, POOL } from "../../test/contracts/store-fixtures.ts";
 import { PostgresCluster } from "../../test/postgres/cluster.ts";
 import { openStore } from "./store.ts";
+import { filling } from "./transfer-access.ts";
 
 const run = promisify(execFile);
 const RELEVO = join(import.meta.dirname, "../main.ts");
@@ -54,11 +56,15 @@ test("a store moves from a file to PostgreSQL and back with everything, the key 
   await seed(store);
   await store.recover({ above: 4, at: NOON, why: "test", by: "me" });
   await store.saveNotice({
-    ...{ id: "n-nul", source: "webhook", dedupeKey: "k", receivedAt: NOON, body: "a\0b", outcome: "malformed" },
+    ...{ id: "n-nul", source: "webhook", dedupeKey: "k", receivedAt: NOON, body: "a\0b\u2028c", outcome: "malformed" },
     ...{ machineIds: [], deadline: null, reason: null },
   });
   await store.close();
   writeFileSync(`${file}.lease-key`, `${"k".repeat(43)}\n`);
+  expect(await relevo("store", "export", "--store", file, "--file", "none/out.jsonl")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("export_unwritable"),
+  });
   const before = JSON.stringify(await pictureOf(file)).replace("a\\u0000b", "a\uFFFDb"); // PostgreSQL's text holds no NUL
 
   expect(await relevo("store", "export", "--store", file, "--file", "out.jsonl")).toMatchObject({ code: 0, out: "" });
@@ -93,6 +99,28 @@ test("a store moves from a file to PostgreSQL and back with everything, the key 
   expect(await relevo("store", "import", "--store", "second.db", "--file", "back.jsonl")).toMatchObject({ code: 0 });
   expect(JSON.stringify(await pictureOf(join(folder, "second.db")))).toBe(after);
   expect(readFileSync(join(folder, "second.db.lease-key"), "utf8").trim()).toBe("k".repeat(43));
+});
+
+test("what cannot be read is said, and fills nothing", async () => {
+  expect(await relevo("store", "import", "--store", "third.db", "--file", ".")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("import_unreadable"),
+  });
+});
+
+test("when the answer to the COMMIT of an import is lost, it is said that nobody knows", async () => {
+  const url = cluster.url("unanswered");
+  const filled = filling({ store: url }, false, async (access) => {
+    const [row] = await access.query("select pg_backend_pid() as pid", []);
+    const admin = new pg.Client({ host: "127.0.0.1", port: cluster.port, user: "relevo", database: "postgres" });
+    await admin.connect();
+    await admin.query("select pg_terminate_backend($1)", [row?.["pid"]]);
+    await admin.end();
+  });
+  await expect(filled).rejects.toMatchObject({
+    code: "store_unavailable",
+    message: expect.stringContaining("did not say whether it kept the change"),
+  });
 });
 
 test("a password in the URL of a command is refused before anything is tried, and is not printed", async () => {

@@ -15,13 +15,15 @@ import { RelevoError } from "../kernel/errors.ts";
 import { Lanes, MAX_WAITING } from "./lanes.ts";
 import { type StoreDescription, storeOutcomeUnknown, storeUnavailable } from "./port.ts";
 import { PostgresKysely } from "./postgres-dialect.ts";
-import { meaningOf, toStoreError } from "./postgres-errors.ts";
+import { type Meaning, meaningOf, toStoreError } from "./postgres-errors.ts";
 import { eraLock } from "./postgres-migrate.ts";
 import type { TurnOf, Turns } from "./relational-store.ts";
 import { type Tables, tablesOn } from "./tables.ts";
 
 /** Of one transaction, whatever the reasons. */
 const MAX_ATTEMPTS = 5;
+/** Of one that the server does not answer: each costs the whole time-out, and whoever ends in good order waits for it. */
+const MAX_SILENT_ATTEMPTS = 2;
 const READ = "begin isolation level repeatable read read only";
 const WRITE_ACROSS = "begin isolation level repeatable read read write";
 const WRITE = "begin isolation level read committed read write";
@@ -95,7 +97,7 @@ export class PostgresTurns implements Turns {
     for (let attempt = 1; ; attempt++) {
       const outcome = await this.#attempt(begin, work);
       if (outcome.ok) return outcome.value;
-      if (!outcome.mayRepeat || attempt >= MAX_ATTEMPTS) throw toStoreError(outcome.error);
+      if (attempt >= outcome.attempts) throw toStoreError(outcome.error);
     }
   }
 
@@ -107,15 +109,12 @@ export class PostgresTurns implements Turns {
       await client.query(begin);
       const value = await work(this.#tablesOn(client), client);
       isCommitting = true;
-      await commit(client);
+      await (begin === READ ? client.query("commit") : commit(client));
       return { ok: true, value };
     } catch (error) {
       const meaning = meaningOf(error);
-      isOver = meaning === "reconnect" || !(await rolledBack(client, isCommitting));
-      // An error that the server gave to COMMIT with a code of its own says that it rolled back; one of the connection says nothing.
-      if (isCommitting && begin !== READ && (meaning === "reconnect" || meaning === "unavailable"))
-        throw storeOutcomeUnknown(error instanceof Error ? error.message : String(error), error);
-      return { ok: false, error, mayRepeat: meaning === "again" || meaning === "reconnect" };
+      isOver = meaning === "reconnect" || meaning === "silent" || !(await rolledBack(client, isCommitting));
+      return { ok: false, error, attempts: ATTEMPTS[meaning] };
     } finally {
       client.release(isOver);
     }
@@ -141,10 +140,33 @@ export class PostgresTurns implements Turns {
   }
 }
 
-type Attempt<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown; readonly mayRepeat: boolean };
+type Attempt<T> =
+  | { readonly ok: true; readonly value: T }
+  /** `attempts`: how many there may be in all. */
+  | { readonly ok: false; readonly error: unknown; readonly attempts: number };
+
+const ATTEMPTS: Readonly<Record<Meaning, number>> = {
+  again: MAX_ATTEMPTS,
+  reconnect: MAX_ATTEMPTS,
+  silent: MAX_SILENT_ATTEMPTS,
+  unavailable: 1,
+  corrupt: 1,
+  fault: 1,
+};
+
+/** An error that the server gave to COMMIT with a code of its own says that it rolled back; one of the connection says nothing: see `storeOutcomeUnknown`. */
+export async function commit(client: ClientBase): Promise<void> {
+  try {
+    await confirmedCommit(client);
+  } catch (error) {
+    const meaning = meaningOf(error);
+    if (meaning !== "reconnect" && meaning !== "silent" && meaning !== "unavailable") throw error;
+    throw storeOutcomeUnknown(error instanceof Error ? error.message : String(error), error);
+  }
+}
 
 /** The server answers a COMMIT of a transaction that has failed, or that no standby confirmed, as if all were well. */
-async function commit(client: ClientBase): Promise<void> {
+async function confirmedCommit(client: ClientBase): Promise<void> {
   let unconfirmed: Error | undefined;
   const listen = (notice: { routine?: string | undefined; message?: string | undefined }): void => {
     if (notice.routine === "SyncRepWaitForLSN") unconfirmed = new Error(notice.message);

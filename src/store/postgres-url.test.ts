@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type pg from "pg";
 import { expect, test } from "vitest";
+import { poolOf } from "./postgres-store.ts";
 import { parsePostgresUrl } from "./postgres-url.ts";
 
 test("a URL says where, as whom and with what limits; what it does not say is safe", () => {
@@ -65,4 +67,26 @@ test.each([
   })();
   expect(refusal).toMatchObject({ code: "store_url_invalid", found });
   expect(JSON.stringify(refusal) + String(refusal)).not.toContain("secret");
+});
+
+test("certificates that are exchanged count for the next connection; one that cannot be read leaves the former ones", () => {
+  const folder = mkdtempSync(join(tmpdir(), "relevo-tls-"));
+  const file = join(folder, "ca.crt");
+  writeFileSync(file, "first");
+  const url = `postgresql://me:secret@db/x?sslrootcert=${file}`;
+  const { pool } = poolOf({ url });
+  const connection = () => {
+    const { Client, options } = pool as unknown as { readonly Client: typeof pg.Client; readonly options: pg.ClientConfig };
+    const { connectionParameters } = new Client(options) as unknown as {
+      readonly connectionParameters: { readonly ssl: unknown; readonly host: string; readonly password: string };
+    };
+    const { ssl, host, password } = connectionParameters;
+    return { ssl, host, password };
+  };
+  const trusting = (ca: string) => ({ ssl: { rejectUnauthorized: true, ca }, host: "db", password: "secret" });
+  expect(connection()).toEqual(trusting("first"));
+  writeFileSync(file, "second");
+  expect(connection()).toEqual(trusting("second"));
+  rmSync(folder, { recursive: true });
+  expect(connection()).toEqual(trusting("second"));
 });

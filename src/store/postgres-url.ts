@@ -83,6 +83,15 @@ export function parsePostgresUrl(text: string): PostgresTarget {
   };
 }
 
+/** As the files are now; while one of them is being exchanged, as they were. */
+export function tlsAgain(text: string, former: TlsOptions): TlsOptions {
+  try {
+    return parsePostgresUrl(text).tls || former;
+  } catch {
+    return former; // the server refuses it when it does not do any more, and that is told
+  }
+}
+
 function parse(text: string): URL {
   try {
     return new URL(text);

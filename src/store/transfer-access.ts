@@ -7,6 +7,7 @@ import { TABLE_NAMES } from "./columns.ts";
 import { requireKnownSchema, schemaOf } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { openSqliteFile } from "./sqlite-file.ts";
+import type { PostgresOptions } from "./postgres-store.ts";
 import { toStoreError } from "./sqlite-errors.ts";
 import { isPostgresUrl } from "./store.ts";
 import type { RowAccess } from "./transfer.ts";
@@ -15,12 +16,12 @@ import type { TransferRow } from "./transfer-format.ts";
 export interface TransferTarget {
   /** A file, or a `postgresql://` URL. */
   readonly store: string;
-  readonly storePassword?: string | undefined;
+  readonly storePassword?: PostgresOptions["password"] | undefined;
 }
 
 /** Everything of one moment; others may go on writing to PostgreSQL, and not to a file. Errors: `store_missing`, those of `openStore`. */
 export async function reading<T>(target: TransferTarget, work: (access: RowAccess) => Promise<T>): Promise<T> {
-  if (isPostgresUrl(target.store)) return inPostgres(target, "begin isolation level repeatable read read only", work);
+  if (isPostgresUrl(target.store)) return inPostgres(target, "begin isolation level repeatable read read only", false, work);
   if (!existsSync(target.store))
     throw new RelevoError("store_missing", `there is no store ${target.store}`, {
       todo: "name the file of a store, or the URL of a database",
@@ -30,8 +31,7 @@ export async function reading<T>(target: TransferTarget, work: (access: RowAcces
 
 /** All or nothing; nothing when `isDry`. The store is made when it is not there, also when `isDry`. Errors: those of `openStore` and of `work`. */
 export async function filling<T>(target: TransferTarget, isDry: boolean, work: (access: RowAccess) => Promise<T>): Promise<T> {
-  const end = isDry ? "ROLLBACK" : "COMMIT";
-  if (!isPostgresUrl(target.store)) return inSqlite(target.store, "BEGIN IMMEDIATE", end, work);
+  if (!isPostgresUrl(target.store)) return inSqlite(target.store, "BEGIN IMMEDIATE", isDry ? "ROLLBACK" : "COMMIT", work);
   const [{ eraLock }, { parsePostgresUrl }, { migratePostgresStore }] = await Promise.all([
     import("./postgres-migrate.ts"),
     import("./postgres-url.ts"),
@@ -39,7 +39,7 @@ export async function filling<T>(target: TransferTarget, isDry: boolean, work: (
   ]);
   const { schema } = parsePostgresUrl(target.store);
   await migratePostgresStore(optionsOf(target), false);
-  return inPostgres(target, `begin; ${eraLock(schema, "exclusive")}`, work, end);
+  return inPostgres(target, `begin; ${eraLock(schema, "exclusive")}`, !isDry, work);
 }
 
 /** From which schema to which; with `isDry` nothing is changed. Errors: those of `openStore`. */
@@ -88,11 +88,13 @@ async function inSqlite<T>(path: string, begin: string, end: string, work: (acce
   }
 }
 
-async function inPostgres<T>(target: TransferTarget, begin: string, work: (access: RowAccess) => Promise<T>, end = "COMMIT"): Promise<T> {
-  const [{ poolOf }, { readSchema }, { toStoreError: toError }] = await Promise.all([
+/** What is not kept goes with the connection. */
+async function inPostgres<T>(target: TransferTarget, begin: string, isKept: boolean, work: (access: RowAccess) => Promise<T>): Promise<T> {
+  const [{ poolOf }, { readSchema }, { toStoreError: toError }, { commit }] = await Promise.all([
     import("./postgres-store.ts"),
     import("./postgres-migrate.ts"),
     import("./postgres-errors.ts"),
+    import("./postgres-turns.ts"),
   ]);
   const { storable } = await import("./postgres-dialect.ts");
   const { target: parsed, pool } = poolOf(optionsOf(target));
@@ -110,12 +112,12 @@ async function inPostgres<T>(target: TransferTarget, begin: string, work: (acces
       parameter: (number) => `$${number}`,
       finish: () => goOnCounting(connected, parsed.schema),
     });
-    await connected.query(end);
+    if (isKept) await commit(connected);
     return done;
   } catch (error) {
     throw toError(error);
   } finally {
-    client?.release(true); // with what is open of it
+    client?.release(true);
     await pool.end();
   }
 }
@@ -132,6 +134,6 @@ async function goOnCounting(client: ClientBase, schema: string): Promise<void> {
     );
 }
 
-function optionsOf({ store, storePassword }: TransferTarget): { readonly url: string; readonly password?: string } {
+function optionsOf({ store, storePassword }: TransferTarget): PostgresOptions {
   return { url: store, ...(storePassword === undefined ? {} : { password: storePassword }) };
 }

@@ -9,7 +9,7 @@ import { openSqliteFile } from "./sqlite-file.ts";
 import { openStore } from "./store.ts";
 import { dump, load } from "./transfer.ts";
 import { filling, migrateStore, reading } from "./transfer-access.ts";
-import { readTransfer, TransferWriter } from "./transfer-format.ts";
+import { linesIn, readTransfer, TransferWriter } from "./transfer-format.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -113,6 +113,8 @@ test("an export that was cut, changed or made by another program is refused as a
     [lines.with(0, '{"format":"other/1"}'), "does not begin as an export"],
     [lines.with(3, "x"), "no JSON object"],
     [lines.with(3, '{"table":"users","row":{"a":1}}'), "no table users"],
+    [lines.with(3, '{"table":"constructor","row":{"a":1}}'), "no table constructor"],
+    [lines.with(3, '{"table":"pools","row":{}}'), "a row of pools is empty"],
     [lines.with(3, '{"table":"pools","row":{"pool":{"a":1}}}'), "pool is no value"],
     [lines.with(3, '{"table":"pools","row":{"pool; drop":"x"}}'), "has no pool; drop"],
   ] as const)
@@ -124,6 +126,32 @@ test("an export that was cut, changed or made by another program is refused as a
   const store = await openStore(to());
   expect([await store.listPools(), await store.readEra(), await store.listGateways()]).toEqual([[], { era: 0, recovered: null }, []]);
   await store.close();
+});
+
+async function read(chunks: readonly string[]): Promise<string[]> {
+  async function* bytes() {
+    for (const chunk of chunks) yield Buffer.from(chunk, "latin1");
+  }
+  const lines = [];
+  for await (const line of linesIn(bytes())) lines.push(line);
+  return lines;
+}
+
+test("lines are ended by a line feed alone, wherever the bytes are parted: what a stranger put into a notice ends none", async () => {
+  const text = '{"body":"a\u2028b\u2029c\r\u0085ü"}\n{}\nlast';
+  const bytes = Buffer.from(text).toString("latin1");
+  const whole = ['{"body":"a\u2028b\u2029c\r\u0085ü"}', "{}", "last"];
+  expect(await read([bytes])).toEqual(whole);
+  expect(await read([...bytes])).toEqual(whole);
+  expect(await read([])).toEqual([]);
+});
+
+test("a line that never ends is refused before it fills the memory", async () => {
+  const megabyte = "x".repeat(1024 * 1024);
+  await expect(read(["{}\n", ...Array.from({ length: 17 }, () => megabyte)])).rejects.toMatchObject({
+    code: "import_invalid",
+    message: expect.stringContaining("a line is too long (line 2)"),
+  });
 });
 
 test("what a migration would do is said without doing it", async () => {

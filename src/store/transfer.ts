@@ -60,8 +60,7 @@ export async function load(
       if (line.schema > MIGRATIONS.length) throw differs(line.schema);
       continue;
     }
-    const shape = COLUMNS[line.table];
-    if (shape === undefined) throw invalid(`there is no table ${line.table}`, rows + batch.length + 2);
+    if (!TABLE_NAMES.includes(line.table)) throw invalid(`there is no table ${line.table}`, rows + batch.length + 2);
     const [first] = batch;
     if (first !== undefined && (first.table !== line.table || batch.length >= BATCH || !haveSameColumns(first, line))) await flush();
     batch.push(line);
@@ -98,6 +97,7 @@ async function insert(access: RowAccess, batch: readonly RowLine[], line: number
   const names = Object.keys(first.row);
   const unknown = names.filter((name) => !columns.includes(name));
   if (unknown.length > 0) throw invalid(`the table ${first.table} has no ${unknown.join(", ")}`, line);
+  if (names.length === 0) throw invalid(`a row of ${first.table} is empty`, line);
   let number = 0;
   const rows = batch.map(() => `(${names.map(() => access.parameter(++number)).join(", ")})`);
   // A new store has an era already.

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { newSecret } from "../../kernel/system.ts";
 import { givenLeaseKey, leaseKeyIn } from "../../lease/key-file.ts";
 import type { Store } from "../../store/port.ts";
-import { isPostgresUrl, openStore } from "../../store/store.ts";
+import { isPostgresUrl, openStore, type StoreOptions } from "../../store/store.ts";
 
 /** Under which PostgreSQL keeps the key; a file has it beside itself. */
 export const LEASE_KEY = "lease-key";
@@ -13,7 +13,7 @@ export interface ControllerStoreOptions {
   /** The SQLite file, or a `postgresql://` URL. */
   readonly store: string;
   /** Of PostgreSQL; absent: PGPASSWORD, PGPASSFILE or what the URL has. */
-  readonly storePassword?: string | undefined;
+  readonly storePassword?: StoreOptions["password"] | undefined;
   /** The same for all replicas; absent: the store's own. */
   readonly leaseKeyFile?: string | undefined;
 }
