@@ -137,6 +137,26 @@ test("while the gateway replicas cannot be read the pool is not ours yet, and is
   expect(await claims.take(POOL)).toEqual({ pool: POOL, epoch: "0.1" });
 });
 
+test("what was claimed and is not ours yet is handed over too: nobody waits for it, and it is never gone on with", async () => {
+  const [mine, other] = [replica(MINE, () => Promise.reject(new Error("away"))), replica(OTHER)];
+  await expect(mine.claims.take(POOL)).rejects.toThrow("away");
+  expect(mine.claims.pools()).toEqual([POOL]);
+  membership([mine, other], [OTHER]);
+  live = ["a", "b"];
+  await mine.claims.letGo(POOL);
+  expect((await store.readPool(POOL))?.owner).toBeNull();
+  expect(mine.claims.pools()).toEqual([]);
+  await store.claim(POOL, OTHER, clock.now());
+  expect(await mine.claims.take(POOL)).toBeUndefined();
+});
+
+test("after a recovery of the store what was claimed before it is not gone on with", async () => {
+  const { claims } = replica(MINE, () => Promise.reject(new Error("away")));
+  await expect(claims.take(POOL)).rejects.toThrow("away");
+  claims.clear();
+  expect(claims.pools()).toEqual([]);
+});
+
 test("to let go of what somebody else has taken already takes nothing from him", async () => {
   const [mine, other] = [replica(MINE), replica(OTHER)];
   live = [OTHER];

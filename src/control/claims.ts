@@ -52,8 +52,9 @@ export class Claims {
     return this.#held.get(pool);
   }
 
+  /** Also those of which the gateway replicas were not read yet: they are this one's to hand over. */
   pools(): readonly string[] {
-    return [...this.#held.keys()];
+    return [...this.#held.keys(), ...this.#fresh.keys()];
   }
 
   /** Whether this replica is to act for the pool. */
@@ -92,7 +93,7 @@ export class Claims {
 
   /** Hands the pool over; whoever has it already keeps it. A store that is away is no reason to wait: the next owner's claim does the same. */
   async letGo(pool: string): Promise<void> {
-    const authority = this.#held.get(pool);
+    const authority = this.#held.get(pool) ?? this.#fresh.get(pool);
     this.drop(pool);
     this.#taken.delete(pool);
     if (authority === undefined) return;
@@ -112,7 +113,7 @@ export class Claims {
   }
 
   clear(): void {
-    for (const pool of [...this.#held.keys()]) this.drop(pool);
+    for (const pool of this.pools()) this.drop(pool);
   }
 
   /** Of those that this replica believes to have: which ones somebody else has claimed since. */

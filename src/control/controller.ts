@@ -388,10 +388,8 @@ export class Controller {
   async #leave(key: string): Promise<Instant | null> {
     const { members, executor, clock } = this.#parts;
     const authority = this.#claims.of(key);
-    if (authority !== undefined) {
-      await executor.leave(authority);
-      await this.#claims.letGo(key);
-    }
+    if (authority !== undefined) await executor.leave(authority);
+    await this.#claims.letGo(key);
     this.#lose(key);
     this.#routes.lookedAt();
     // Nobody tells when the others see this one again.
