@@ -117,6 +117,11 @@ export class PoolWriter {
     });
   }
 
+  /** The last status could not be written: the next report tries it again. */
+  hasFailed(pool: string): boolean {
+    return this.#written.get(pool)?.hasFailed ?? false;
+  }
+
   /** An Event on the Pool; sent in the background, dropped when the server is away for long. */
   tell(entry: PoolEntry, reason: string, message: string, isWarning = false): void {
     this.#events.push({ entry, reason, message, isWarning, at: this.#clock.now() });

@@ -128,3 +128,27 @@ test("after a run that asks for a gap, what calls meanwhile is one run at its en
   queue.wake("a");
   expect(runs).toEqual([0, 50, 100, 700]);
 });
+
+test("a run hears whether somebody called since the one before, or only its time has come; after a failure it counts as called", async () => {
+  const clock = new VirtualClock();
+  const runs: boolean[] = [];
+  let fails = false;
+  const queue = new WorkQueue(
+    clock,
+    async (_, isCalled) => {
+      runs.push(isCalled);
+      if (fails) throw new Error("once");
+      return clock.now() + 1_000;
+    },
+    () => (fails = false),
+  );
+  queue.wake("a");
+  await clock.advance(1_000);
+  expect(runs).toEqual([true, false]);
+  fails = true;
+  queue.wake("a");
+  await clock.advance(100);
+  expect(runs).toEqual([true, false, true, true]);
+  await clock.advance(1_000);
+  expect(runs).toEqual([true, false, true, true, false]);
+});

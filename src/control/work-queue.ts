@@ -10,6 +10,8 @@ const LONGEST_PAUSE_MS = 5_000;
 
 interface Entry {
   running: boolean;
+  /** Since the last run began, and not only its own time came. */
+  called: boolean;
   again: boolean;
   failures: number;
   timer: Timer | undefined;
@@ -22,16 +24,19 @@ const NO_GAP = (): number => 0;
 
 export class WorkQueue {
   readonly #clock: Clock;
-  readonly #run: (key: string) => Promise<Instant | null>;
+  readonly #run: (key: string, isCalled: boolean) => Promise<Instant | null>;
   readonly #onError: (key: string, error: unknown) => void;
   readonly #gapMs: (key: string) => number;
   readonly #entries = new Map<string, Entry>();
   #stopped = false;
 
-  /** `run` returns when it wants to look again at the latest; null when only a wake-up matters. `gapMs`: from the end of a run to the next. */
+  /**
+   * `run` returns when it wants to look again at the latest; null when only a wake-up matters. It hears whether somebody called since it was begun last, or it
+   * failed; else it runs because its time has come. `gapMs`: from the end of a run to the next.
+   */
   constructor(
     clock: Clock,
-    run: (key: string) => Promise<Instant | null>,
+    run: (key: string, isCalled: boolean) => Promise<Instant | null>,
     onError: (key: string, error: unknown) => void,
     gapMs: (key: string) => number = NO_GAP,
   ) {
@@ -44,8 +49,8 @@ export class WorkQueue {
   wake(key: string): void {
     if (this.#stopped) return;
     const entry = this.#entryOf(key);
-    if (entry.running) entry.again = true;
-    else this.#startWhenRested(key, entry);
+    entry.called = true;
+    this.#runSoon(key, entry);
   }
 
   forget(key: string): void {
@@ -61,9 +66,22 @@ export class WorkQueue {
   #entryOf(key: string): Entry {
     const known = this.#entries.get(key);
     if (known) return known;
-    const fresh: Entry = { running: false, again: false, failures: 0, timer: undefined, timerAt: Number.POSITIVE_INFINITY, restsUntil: 0 };
+    const fresh: Entry = {
+      running: false,
+      called: false,
+      again: false,
+      failures: 0,
+      timer: undefined,
+      timerAt: Number.POSITIVE_INFINITY,
+      restsUntil: 0,
+    };
     this.#entries.set(key, fresh);
     return fresh;
+  }
+
+  #runSoon(key: string, entry: Entry): void {
+    if (entry.running) entry.again = true;
+    else this.#startWhenRested(key, entry);
   }
 
   #startWhenRested(key: string, entry: Entry): void {
@@ -88,12 +106,15 @@ export class WorkQueue {
   }
 
   async #look(key: string, entry: Entry): Promise<void> {
+    const isCalled = entry.called;
+    entry.called = false;
     try {
-      const lookAgainAt = await this.#run(key);
+      const lookAgainAt = await this.#run(key, isCalled);
       entry.failures = 0;
       if (lookAgainAt !== null) this.#wakeAt(key, entry, lookAgainAt);
     } catch (error) {
       entry.failures += 1;
+      entry.called = true;
       this.#onError(key, error);
       this.#wakeAt(key, entry, this.#clock.now() + Math.min(FIRST_PAUSE_MS * 2 ** (entry.failures - 1), LONGEST_PAUSE_MS));
     }
@@ -105,7 +126,7 @@ export class WorkQueue {
     entry.timerAt = at;
     entry.timer = this.#clock.after(Math.max(0, at - this.#clock.now()), () => {
       entry.timerAt = Number.POSITIVE_INFINITY;
-      this.wake(key);
+      if (!this.#stopped) this.#runSoon(key, entry);
     });
   }
 }

@@ -106,11 +106,10 @@ export class HealthMonitor {
     const askedAt = this.#clock.monotonic();
     const [health, obligations] = await Promise.all([this.#askHealth(watched), watched.isDraining ? this.#askObligations(watched) : null]);
     if (this.#entries.get(watched.instance) !== entry) return;
-    const before = { state: entry.health.state, code: codeOfState(entry.health), obligations: entry.obligations };
+    const before = { health: entry.health, obligations: entry.obligations };
     this.#take(entry, health, askedAt);
     entry.obligations = obligations;
-    const isNews = entry.health.state !== before.state || codeOfState(entry.health) !== before.code;
-    if (isNews || entry.obligations !== before.obligations) this.#onChange(watched.instance);
+    if (isNews(before.health, entry.health) || entry.obligations !== before.obligations) this.#onChange(watched.instance);
     this.#schedule(
       entry,
       entry.watched.isDraining
@@ -158,6 +157,15 @@ export class HealthMonitor {
       return null;
     }
   }
+}
+
+/** Another process at the same address is news too. */
+function isNews(before: HealthState, after: HealthState): boolean {
+  return before.state !== after.state || codeOfState(before) !== codeOfState(after) || bootOf(before) !== bootOf(after);
+}
+
+function bootOf(health: HealthState): string | null {
+  return health.state === "passing" ? health.bootId : null;
 }
 
 /** Undefined while it is not failing. */

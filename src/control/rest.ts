@@ -1,0 +1,78 @@
+/**
+ * A pool at rest: its last pass found all as it should be, and since then nothing called and no row is another one. A pass would say the same again, so it is
+ * left out; what is read of the store is judged all the same, and after a while a pass is made whatever happened.
+ *
+ * Whatever a plan depends on calls (a change of an object, of what a gateway replica has applied or holds, of a check, a notice, a freeze), is in the rows, or is
+ * a time that the plan names. What one pool is told because of another is so only while that one is not at rest.
+ */
+import type { Instant } from "../kernel/clock.ts";
+import type { Reason } from "../model/reasons.ts";
+import type { PoolRows } from "../store/port.ts";
+import type { Pass } from "./pass.ts";
+import type { PoolEntry } from "./pool-informer.ts";
+
+/** What nobody told is seen after so long. */
+export const REST_MS = 30_000;
+
+const WELL: ReadonlySet<Reason["code"]> = new Set(["serving", "standby_ready", "nothing_to_do"]);
+
+interface Looked {
+  readonly entry: PoolEntry;
+  readonly rows: PoolRows;
+  readonly pass: Pass;
+  /** Somebody has called since. */
+  isOver: boolean;
+}
+
+export class Rest {
+  /** By pool, of the last pass that was acted upon. */
+  readonly #looked = new Map<string, Looked>();
+
+  /** After the pass: what it was made from. */
+  note(entry: PoolEntry, rows: PoolRows, pass: Pass): void {
+    this.#looked.set(rows.pool, { entry, rows, pass, isOver: false });
+  }
+
+  /** Somebody calls, or the last look came to no end. */
+  disturb(pool: string): void {
+    const last = this.#looked.get(pool);
+    if (last !== undefined) last.isOver = true;
+  }
+
+  forget(pool: string): void {
+    this.#looked.delete(pool);
+  }
+
+  /** Until when nothing has to be planned; null: now. `entry` and `rows` are as they are now. */
+  until(entry: PoolEntry, rows: PoolRows, now: Instant): Instant | null {
+    const last = this.#looked.get(rows.pool);
+    if (last === undefined || last.entry !== entry || !areSame(last.rows, rows)) return null;
+    for (const { pass, isOver } of this.#looked.values()) if (isOver || !isWell(pass)) return null;
+    const { at, plan } = last.pass;
+    const until = Math.min(plan.nextLookAt ?? Number.POSITIVE_INFINITY, at + REST_MS);
+    return now >= at && now < until ? until : null;
+  }
+}
+
+/** One whose size follows what is measured is looked at whenever it is its time. */
+function isWell({ snapshot, plan }: Pass): boolean {
+  const { spec, deleting, rewound, inventory, openSteps } = snapshot;
+  if (deleting || rewound !== null || inventory.state !== "complete" || openSteps.length > 0 || spec.scale !== undefined) return false;
+  return plan.decisions.length === 0 && plan.holds.every(({ reason }) => WELL.has(reason.code));
+}
+
+/** The store gives what was not written again. */
+function areSame(a: PoolRows, b: PoolRows): boolean {
+  return (
+    a.authorityEpoch === b.authorityEpoch &&
+    a.generation === b.generation &&
+    a.owner === b.owner &&
+    a.freeze === b.freeze &&
+    a.instances === b.instances &&
+    a.evidence === b.evidence &&
+    a.openSteps === b.openSteps &&
+    a.failures === b.failures &&
+    a.reasons === b.reasons &&
+    a.workloads === b.workloads
+  );
+}
