@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isReadyMessage } from "../../src/cli/processes/child.ts";
@@ -20,7 +21,7 @@ import { POOLS } from "../../src/kube/resources.ts";
 import type { PoolRows, Store } from "../../src/store/port.ts";
 import { openStore } from "../../src/store/store.ts";
 import { PostgresCluster } from "../postgres/cluster.ts";
-import { ordersPool } from "./fleet.ts";
+import { type FleetOptions, ordersPool } from "./fleet.ts";
 import { History } from "./history.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -37,6 +38,8 @@ export interface ControllersOptions {
   readonly gateways?: number;
   /** Of a spot warning, as the controllers are told. */
   readonly spotLeadMs?: number;
+  /** What each pool's instances run, and what its document has beside the example's; the example `orders` unless given. */
+  readonly pool?: Pick<FleetOptions, "program" | "env" | "spec" | "gracePeriodS">;
 }
 
 /** A process of `relevo`. */
@@ -83,6 +86,7 @@ export class Controllers {
   readonly #storeUrl: (name: string) => string;
   readonly #closing: (() => unknown)[];
   #spotLeadMs = 120_000;
+  #service = "";
 
   private constructor(parts: {
     readonly cluster: EmbeddedCluster;
@@ -126,6 +130,7 @@ export class Controllers {
     await writeFile(join(dir, "gateway.key"), KEY, { mode: 0o600 });
     const controllers = new Controllers({ cluster, kube, store, storeUrl, history, ledgerUrl: ledger.url, dir, closing });
     controllers.#spotLeadMs = options.spotLeadMs ?? controllers.#spotLeadMs;
+    controllers.#service = await controllers.#startService();
     await controllers.until("the nodes are up", () => cluster.provisioner.nodes().filter(({ isReady }) => isReady).length >= nodes);
     await Promise.all(Array.from({ length: options.replicas }, (_, index) => controllers.replica(`replica-${index + 1}`)));
     const urls = [...controllers.replicas.values()].flatMap(({ url }) => ["--controller", url]);
@@ -133,7 +138,7 @@ export class Controllers {
       controllers.gateways.push(
         await spawnRelevo(dir, `gateway-${index + 1}`, ["gateway", ...urls, "--key-file", join(dir, "gateway.key"), "--port", "0"]),
       );
-    for (const name of pools) await controllers.#createPool(name);
+    for (const name of pools) await controllers.#createPool(name, options.pool);
     return controllers;
   }
 
@@ -141,7 +146,16 @@ export class Controllers {
   async replica(name: string): Promise<Relevo> {
     const port = this.replicas.get(name)?.facts["controller"];
     const args = ["controller", "--kubeconfig", join(this.dir, "kubeconfig"), "--store", this.#storeUrl(name), "--log-level", "info"];
-    const places = ["--replicas-namespace", NAMESPACE, "--replica", name, "--port", port === undefined ? "0" : new URL(port).port];
+    const places = [
+      "--advertise",
+      this.#service,
+      "--replicas-namespace",
+      NAMESPACE,
+      "--replica",
+      name,
+      "--port",
+      port === undefined ? "0" : new URL(port).port,
+    ];
     const started = await spawnRelevo(this.dir, name, [...args, ...places, "--spot-lead", `${this.#spotLeadMs}ms`]);
     this.replicas.set(name, started);
     return started;
@@ -201,8 +215,37 @@ export class Controllers {
     for (const end of this.#closing.toReversed()) await end();
   }
 
-  async #createPool(name: string): Promise<void> {
-    const pool = await ordersPool(this.ledgerUrl, 2, {});
+  /** As a Service: each connection leads to one of those that live, each time to another one. Returns its URL. */
+  async #startService(): Promise<string> {
+    let number = 0;
+    const sockets = new Set<Socket>();
+    const keep = (socket: Socket, other: () => Socket): void => {
+      sockets.add(socket);
+      socket.once("close", () => {
+        sockets.delete(socket);
+        other().destroy();
+      });
+      socket.on("error", () => undefined); // its end is passed on
+    };
+    const server = createServer((near) => {
+      const living = [...this.replicas.values()].filter(({ isAlive }) => isAlive);
+      const chosen = living[number++ % Math.max(1, living.length)];
+      if (chosen === undefined) return void near.destroy();
+      const far = connect(Number(new URL(chosen.url).port), "127.0.0.1");
+      keep(near, () => far);
+      keep(far, () => near);
+      near.pipe(far).pipe(near);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    this.#closing.push(() => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  async #createPool(name: string, options: FleetOptions = {}): Promise<void> {
+    const pool = await ordersPool(this.ledgerUrl, 2, options);
     const text = JSON.stringify(pool).replaceAll('"app":"orders"', `"app":"${name}"`);
     const draft = JSON.parse(text) as typeof pool & { metadata: { name: string }; spec: Record<string, unknown> };
     draft.metadata.name = name;

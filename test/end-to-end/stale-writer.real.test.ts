@@ -2,78 +2,26 @@
  * A process that is stopped by SIGSTOP for longer than its writer lease, replaced meanwhile, and continued: what it still brings is refused where it lands,
  * and it stops itself (S10, I1, I2). The control is the same without a lease: the stale result lands. Level: real processes.
  */
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { compareEpochs, type Epoch } from "../../src/kernel/epoch.ts";
-import { RelevoError } from "../../src/kernel/errors.ts";
-import { createLanding, memoryEpochs, type Stamp } from "../../src/sdk/index.ts";
+import type { Stamp } from "../../src/sdk/index.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
+import { signal, startLanding, type TestLanding } from "./landing.ts";
 
-interface Result {
-  readonly id: string;
-  readonly stamp: Stamp | null;
-  readonly instance: string;
-  /** `landed`, or why not. */
-  outcome: string;
-}
-
-interface TestLanding {
-  readonly url: string;
-  readonly opened: { readonly stamp: Stamp; readonly instance: string }[];
-  /** Work that has begun and waits; calling it lets it go on. */
-  readonly begun: Map<string, { readonly instance: string; readonly stamp: Stamp | null; goOn(): void }>;
-  readonly results: Result[];
-}
-
-let server: Server | undefined;
+let landing: TestLanding | undefined;
 let fleet: Fleet | undefined;
 let stopped: number | undefined;
 afterEach(async () => {
   if (stopped !== undefined) signal(stopped, "SIGCONT");
   stopped = undefined;
   await fleet?.close();
-  server?.closeAllConnections();
-  server?.close();
+  landing?.close();
 });
 
-async function startLanding(): Promise<TestLanding> {
-  const landing = createLanding(memoryEpochs());
-  const made: TestLanding = { url: "", opened: [], begun: new Map(), results: [] };
-  server = createServer(async (request, response) => {
-    let text = "";
-    for await (const chunk of request) text += chunk;
-    const body = JSON.parse(text) as Result;
-    const answer = (value: unknown): void => void response.end(JSON.stringify(value));
-    if (request.url === "/open" && body.stamp !== null) {
-      await landing.open(body.stamp);
-      made.opened.push({ stamp: body.stamp, instance: body.instance });
-      answer({});
-    } else if (request.url === "/begun") {
-      made.begun.set(body.id, { instance: body.instance, stamp: body.stamp, goOn: () => answer({}) });
-    } else {
-      const result = { ...body, outcome: await outcomeOf(landing, body.stamp) };
-      made.results.push(result);
-      answer(result);
-    }
-  });
-  await new Promise<void>((resolve) => server?.listen(0, "127.0.0.1", resolve));
-  return Object.assign(made, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
-}
-
-/** Without a stamp there is nothing to compare. */
-async function outcomeOf(landing: ReturnType<typeof createLanding<undefined>>, stamp: Stamp | null): Promise<string> {
-  if (stamp === null) return "landed";
-  return landing.land(stamp, () => "landed").catch((error: unknown) => (error instanceof RelevoError ? error.code : String(error)));
-}
-
-function signal(pid: number, name: "SIGSTOP" | "SIGCONT"): void {
-  try {
-    process.kill(pid, name);
-  } catch {
-    // It is gone.
-  }
+async function landed(): Promise<TestLanding> {
+  landing = await startLanding();
+  return landing;
 }
 
 /** One piece of work through the gateway that is under way, and the process that does it, stopped. */
@@ -104,7 +52,7 @@ async function stoppedAtWork(landing: TestLanding, lease: object | undefined) {
 }
 
 test("stopped for longer than its lease, its results are refused at the gateway and where they land, and it stops itself", async () => {
-  const landing = await startLanding();
+  const landing = await landed();
   const {
     fleet: { until, controlPlane },
     answer,
@@ -152,7 +100,7 @@ test("stopped for longer than its lease, its results are refused at the gateway 
 });
 
 test("the control: the same without a lease, and the stale result lands after its replacement took over", async () => {
-  const landing = await startLanding();
+  const landing = await landed();
   const {
     fleet: { until },
     answer,
