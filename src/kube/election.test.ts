@@ -13,8 +13,15 @@ function world() {
   const api = directKubeApi(storeForTest({ clock }));
   const replica = (id: string) => {
     const told: (readonly string[])[] = [];
-    const cut = { isCut: false };
-    const options = { api: cuttable(api, cut), namespace: "default", id, apiUrl: `http://${id}:7000`, clock, random: { next: () => 0.5 } };
+    const cut: Cut = { isCut: false, hangingLists: 0 };
+    const options = {
+      api: cuttable(api, clock, cut),
+      namespace: "default",
+      id,
+      apiUrl: `http://${id}:7000`,
+      clock,
+      random: { next: () => 0.5 },
+    };
     const members = new ControllerMembers({ ...options, log: () => undefined });
     members.onChange((live) => told.push(live.map((each) => each.id)));
     return { members, told, cut, live: () => members.live().map((each) => each.id) };
@@ -22,15 +29,25 @@ function world() {
   return { clock, api, replica };
 }
 
+interface Cut {
+  isCut: boolean;
+  /** So many of its next lists are answered half a minute late, as over a connection that hangs. */
+  hangingLists: number;
+}
+
 /** A cut replica gets no answer, and nothing that it sends arrives. */
-function cuttable(api: KubeApi, cut: { readonly isCut: boolean }): KubeApi {
+function cuttable(api: KubeApi, clock: VirtualClock, cut: Cut): KubeApi {
   const through =
     <A extends readonly unknown[], R>(call: (...args: A) => Promise<R>) =>
     (...args: A): Promise<R> =>
       cut.isCut ? Promise.reject(new RelevoError("kube_unreachable", "cut", { class: "retryable" })) : call(...args);
   return {
     ...api,
-    list: through((...args) => api.list(...args)),
+    list: through(async (...args) => {
+      const answer = await api.list(...args);
+      if (cut.hangingLists-- > 0) await clock.sleep(30_000);
+      return answer;
+    }),
     create: through((...args) => api.create(...args)),
     patch: through((...args) => api.patch(...args)),
     delete: through((...args) => api.delete(...args)),
@@ -90,6 +107,21 @@ test("a replica that is cut off or killed is dead for the others within five sec
     ["a", "b"],
     [["a", "b"], ["a"], ["a", "b"]],
   ]);
+  await Promise.all([a.members.stop(), b.members.stop()]);
+});
+
+test("a list that hangs delays nobody's death, and is no news when it is answered at last", async () => {
+  const { clock, replica } = world();
+  const [a, b] = [replica("a"), replica("b")];
+  for (const each of [a, b]) each.members.start();
+  await clock.advance(9_500);
+  a.cut.hangingLists = 1; // the one of every ten seconds
+  await clock.advance(1_000);
+  b.cut.isCut = true;
+  await clock.advance(7_000);
+  expect(a.live()).toEqual(["a"]);
+  await clock.advance(60_000);
+  expect(a.told).toEqual([["a", "b"], ["a"]]);
   await Promise.all([a.members.stop(), b.members.stop()]);
 });
 

@@ -47,7 +47,7 @@ export interface ControllerMembersOptions {
 const LIST_EVERY_MS = 10_000;
 /** A Lease that nobody renewed for so long is removed by whoever sees it. */
 const ABANDONED_MS = 10 * 60_000;
-/** Renewals that have not been answered: more than can be, when each is given up after half a minute. A connection that hangs must not delay the next. */
+/** Requests of one kind that have not been answered: more than can be, when each is given up after half a minute. A connection that hangs must not delay the next. */
 const OUTSTANDING_MAX = 40;
 const STOP_LIMIT_MS = 3_000;
 
@@ -63,7 +63,10 @@ export class ControllerMembers {
   #uid: string | undefined;
   #renewTimer: Timer | undefined;
   #suspicionTimer: Timer | undefined;
-  #isListing = false;
+  /** Lists that have not been answered. */
+  #listings = 0;
+  /** Monotonic: of the newest list, and of the newest one that was answered. */
+  #listAskedAt = Number.NEGATIVE_INFINITY;
   #listedAt = Number.NEGATIVE_INFINITY;
   #isStopped = false;
   #failing: string | undefined;
@@ -211,19 +214,22 @@ export class ControllerMembers {
   // ---- the others
 
   async #list(): Promise<void> {
-    if (this.#isListing || this.#isStopped) return;
-    this.#isListing = true;
     const { api, namespace, clock } = this.#options;
+    const askedAt = clock.monotonic();
+    const isAsking = this.#listings > 0 && askedAt - this.#listAskedAt < this.#state.timing.gapMs;
+    if (isAsking || this.#listings >= OUTSTANDING_MAX || this.#isStopped) return;
+    this.#listAskedAt = askedAt;
+    this.#listings += 1;
     try {
-      const askedAt = clock.monotonic();
       const { items } = await api.list(LEASES, { namespace, labelSelector: LABELS.controller });
+      if (askedAt <= this.#listedAt) return; // one that was asked for later has told already
       this.#listedAt = askedAt;
       this.#step({ type: "listed", askedAt, leases: items.map(parseLease).flatMap((lease) => (lease.ok ? [lease.value] : [])) });
       await this.#removeAbandoned();
     } catch (error) {
       this.#options.log("info", "the Leases of the controllers could not be listed, the membership stands", { code: codeOf(error) });
     } finally {
-      this.#isListing = false;
+      this.#listings -= 1;
     }
   }
 
