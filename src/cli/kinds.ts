@@ -10,6 +10,8 @@ import {
   evidenceView,
   gatewayView,
   instanceView,
+  type JournalView,
+  journalView,
   nodeView,
   noticeView,
   senderView,
@@ -158,6 +160,24 @@ const WORKLOADS = defineKind({
   ],
 });
 
+const EVENTS = defineKind<JournalView>({
+  plural: "events",
+  names: ["event", "events"],
+  path: "/v1/events",
+  schema: journalView,
+  ofPool: true,
+  nameOf: ({ at, kind, subject, code }) => `${at} ${kind} ${subject} ${code}`,
+  columns: [
+    { head: "AT", cell: ({ at }, now) => ageOf(at, now) },
+    { head: "KIND", cell: ({ kind }) => kind },
+    { head: "POOL", cell: ({ pool }) => dash(pool) },
+    { head: "SUBJECT", cell: ({ subject }) => dash(subject === "" ? null : subject) },
+    { head: "WHAT", cell: ({ code, from }) => (from === null ? code : `${from} → ${code}`) },
+    { head: "WHY", cell: ({ reason }) => dash(reason?.code) },
+    { head: "SENTENCE", wide: true, cell: ({ reason }) => dash(reason?.sentence) },
+  ],
+});
+
 const NOTICES = defineKind({
   plural: "notices",
   names: ["notice", "notices"],
@@ -271,6 +291,7 @@ export const KINDS: readonly Kind<unknown>[] = [
   EVIDENCE,
   WORKLOADS,
   STEPS,
+  EVENTS,
   NOTICES,
   SOURCES,
   CORDONS,

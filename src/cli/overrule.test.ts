@@ -160,6 +160,7 @@ test("the bundle has what helps, and no token, no Secret, no environment, no bod
         "capacity",
         "controllers",
         "cordons",
+        "events",
         "evidence",
         "explanations",
         "forcedSeals",

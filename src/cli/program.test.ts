@@ -57,6 +57,31 @@ test("a table has its heads, ages and no colours where there is no terminal", as
   });
 });
 
+test("events are what happened lately, the newest first", async () => {
+  const fake = fleet();
+  const serving = {
+    at: NOON - 5_000,
+    kind: "phase",
+    pool: "default/orders",
+    subject: "orders-a",
+    code: "serving",
+    from: "admitted",
+  } as const;
+  const joined = { at: NOON - 61_000, kind: "gateway", pool: null, subject: "gw-1", code: "registered", from: null, reason: null } as const;
+  fake.state.events = [{ ...serving, reason: { code: "serving", params: {} } }, joined];
+
+  expect((await runCli(["get", "events"], { fake })).out).toBe(
+    [
+      "AT    KIND     POOL            SUBJECT   WHAT                WHY",
+      "5s    phase    default/orders  orders-a  admitted → serving  serving",
+      "1m1s  gateway  -               gw-1      registered          -",
+      "",
+    ].join("\n"),
+  );
+  const narrowed = await runCli(["get", "events", "--pool", "quotes", "-o", "json"], { fake });
+  expect(narrowed.out).toBe('{\n  "items": []\n}\n');
+});
+
 test("wide has more columns, --all what is past, json and yaml everything", async () => {
   const fake = fleet();
 
@@ -91,7 +116,7 @@ test("what is no kind, no option or no command is a usage error, with what was p
   expect(await runCli(["get", "instnces"])).toEqual({
     code: 2,
     out: "",
-    err: "relevo: There is nothing called instnces (kind_unknown); found: instnces; allowed: pools, instances, evidence, workloads, steps, notices, sources, cordons, nodes, gateways, controllers, capacity; did you mean instances?\n",
+    err: "relevo: There is nothing called instnces (kind_unknown); found: instnces; allowed: pools, instances, evidence, workloads, steps, events, notices, sources, cordons, nodes, gateways, controllers, capacity; did you mean instances?\n",
   });
   expect((await runCli(["get", "pools", "-o", "jsn"])).code).toBe(2);
   expect((await runCli(["aply"])).err).toContain("(Did you mean apply?)");
@@ -321,7 +346,7 @@ test("what would be silently passed over is a usage error", async () => {
   expect(await of("get", "nodes", "--pool", "orders")).toEqual([
     2,
     "",
-    "relevo: nodes are of no pool: --pool does not narrow them (pool_not_asked); found: orders; allowed: instances, evidence, workloads, steps",
+    "relevo: nodes are of no pool: --pool does not narrow them (pool_not_asked); found: orders; allowed: instances, evidence, workloads, steps, events",
   ]);
   expect(await of("get", "pools", "--server", "controller:7070")).toEqual([
     2,

@@ -100,7 +100,9 @@ function addPools(program: Command, context: CliContext, ended: Ended): void {
 
   program
     .command("get")
-    .description("show pools, instances, evidence, workloads, steps, notices, sources, cordons, nodes, gateways, controllers or capacity")
+    .description(
+      "show pools, instances, evidence, workloads, steps, events, notices, sources, cordons, nodes, gateways, controllers or capacity",
+    )
     .argument("<kind>", "one of these; in the singular too")
     .argument("[name]", "only this one")
     .option("--pool <pool>", "only of this pool")

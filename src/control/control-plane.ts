@@ -94,6 +94,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     witnessesOf: (evidence) => findWitnesses(parts, evidence),
     listSenders: () => parts.heartbeats.senders(),
     receiveHeartbeat: ({ source, from, everyMs, trouble }) => parts.heartbeats.heard(source, from, everyMs, trouble),
+    listEvents: async (query) => journal.recent(query),
     listNotices: (limit) => store.listNotices(limit),
     listWorkloads: async (query) =>
       fromPools(parts, query, async (pool) =>

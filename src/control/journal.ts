@@ -6,8 +6,12 @@ import type { Change } from "../store/port.ts";
 
 export type JournalListener = (entry: JournalEntry) => void;
 
+/** Of what happened here so many are kept, for whoever asks later. */
+const KEPT = 1_000;
+
 export class Journal {
   readonly #listeners = new Set<JournalListener>();
+  readonly #recent: JournalEntry[] = [];
   /** Kinds and reasons of steps that were recorded here and have not ended: their end says only the id. */
   readonly #open = new Map<string, { readonly kind: string; readonly subject: string; readonly reason: Reason }>();
 
@@ -16,7 +20,15 @@ export class Journal {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Those of one pool and those of none, or all of them; the newest first. What happened before this process began is not among them. */
+  recent({ pool, limit }: { readonly pool?: string | undefined; readonly limit: number }): readonly JournalEntry[] {
+    const wanted = this.#recent.filter((entry) => pool === undefined || entry.pool === null || entry.pool === pool);
+    return wanted.slice(-limit).toReversed();
+  }
+
   tell(entry: JournalEntry): void {
+    this.#recent.push(entry);
+    if (this.#recent.length > KEPT) this.#recent.shift();
     for (const listener of this.#listeners) listener(entry);
   }
 

@@ -547,6 +547,7 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/v1/capacity",
     "/v1/controllers",
     "/v1/cordons",
+    "/v1/events",
     "/v1/evidence",
     "/v1/examination",
     "/v1/explain",

@@ -34,6 +34,8 @@ export interface ControlPlane {
   listSteps(query: RecordQuery): Promise<readonly StepRecord[]>;
   /** Who writes for each place of a pool with a writer lease, and who may land results. */
   listWorkloads(query: RecordQuery): Promise<readonly WorkloadState[]>;
+  /** Transitions that this replica told, newest first; those before its start are not among them. */
+  listEvents(query: RecordQuery): Promise<readonly JournalEntry[]>;
   listNotices(limit: number): Promise<readonly NoticeRecord[]>;
   /** Who sends notices to this replica and should be heard again and again: queues, agents. */
   listSenders(): readonly SenderState[];

@@ -27,6 +27,7 @@ const SUBJECTS: Readonly<Record<string, (params: Fields, query: Fields, body: Fi
   "GET /v1/pools/:namespace/:name/plan": ({ namespace, name }) => (namespace && name ? { pool: poolKey(namespace, name) } : undefined),
   "GET /v1/pools/:namespace/:name/protection": ({ namespace, name }) =>
     namespace && name ? { pool: poolKey(namespace, name) } : undefined,
+  "GET /v1/events": (_params, { pool }) => (pool ? { pool } : undefined),
   "GET /v1/explain": (_params, { subject }) => (subject ? { poolOrInstance: subject } : undefined),
 };
 

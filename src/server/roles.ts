@@ -29,6 +29,7 @@ export const ROUTE_NEEDS: Readonly<Record<string, Need>> = {
   "GET /v1/evidence": "viewer",
   "GET /v1/steps": "viewer",
   "GET /v1/workloads": "viewer",
+  "GET /v1/events": "viewer",
   "GET /v1/notices": "viewer",
   "GET /v1/sources": "viewer",
   "GET /v1/cordons": "viewer",

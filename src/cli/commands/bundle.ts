@@ -35,6 +35,7 @@ const LISTS: Readonly<Record<string, string>> = {
   instances: `/v1/instances?limit=${ITEMS_MAX}`,
   evidence: `/v1/evidence?limit=${ITEMS_MAX}`,
   steps: `/v1/steps?limit=${ITEMS_MAX}`,
+  events: `/v1/events?limit=${ITEMS_MAX}`,
   workloads: `/v1/workloads?limit=${ITEMS_MAX}`,
   notices: `/v1/notices?limit=${ITEMS_MAX}`,
   sources: "/v1/sources",

@@ -12,6 +12,7 @@ import {
   renderExplanation,
   renderGateway,
   renderInstance,
+  renderJournalEntry,
   renderNode,
   renderNotice,
   renderPlan,
@@ -28,6 +29,7 @@ import {
   explanationView,
   gatewayView,
   instanceView,
+  journalView,
   nodeView,
   noticeView,
   planView,
@@ -137,6 +139,11 @@ export const recordRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, { c
     async ({ query }) => ({ items: (await controlPlane.listNotices(query.limit)).map(renderNotice) }),
   );
 
+  app.get(
+    "/v1/events",
+    { schema: { ...list(journalView, "Transitions that this replica told since it started, newest first"), querystring: recordQuery } },
+    async ({ query }) => ({ items: (await controlPlane.listEvents(query)).map(renderJournalEntry) }),
+  );
   app.get("/v1/sources", { schema: list(senderView, "Who sends notices to this replica, and when it was last heard") }, async () => ({
     items: controlPlane.listSenders().map(renderSender),
   }));

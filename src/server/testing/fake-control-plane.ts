@@ -24,6 +24,7 @@ import type {
   SourceHeartbeat,
   InstanceState,
   JournalEntry,
+  RecordQuery,
   NodeState,
   PodProtection,
   PoolState,
@@ -38,6 +39,7 @@ export interface FakeState {
   pools: PoolState[];
   instances: InstanceState[];
   evidence: Evidence[];
+  events: readonly JournalEntry[];
   steps: StepRecord[];
   notices: NoticeRecord[];
   senders: SenderState[];
@@ -68,6 +70,7 @@ export class FakeControlPlane implements ControlPlane {
       pools: [],
       instances: [],
       evidence: [],
+      events: [],
       steps: [],
       notices: [],
       senders: [],
@@ -207,6 +210,9 @@ export class FakeControlPlane implements ControlPlane {
       throw new RelevoError("notice_malformed", "detail is missing.", { field: "detail", allowed: "a mapping" });
     return { accepted: ["notice-1"], duplicates: [], ignored: [] };
   }
+
+  listEvents = async ({ pool, limit }: RecordQuery): Promise<readonly JournalEntry[]> =>
+    this.state.events.filter((entry) => pool === undefined || entry.pool === pool).slice(0, limit);
 
   subscribe(listener: (entry: JournalEntry) => void): () => void {
     this.listeners.add(listener);
