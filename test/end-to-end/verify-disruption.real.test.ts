@@ -1,44 +1,12 @@
 /** `relevo verify disruption` on the embedded cluster, under requests of its own. Level: real processes. */
 import { afterEach, expect, test } from "vitest";
-import type { CliContext } from "../../src/cli/context.ts";
-import { runProgram } from "../../src/cli/program.ts";
-import { systemClock, systemIds } from "../../src/kernel/system.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
+import { verifyOrders } from "./verify-orders.ts";
 
 let fleet: Fleet;
 afterEach(() => fleet.close());
 
-interface Report {
-  readonly level: string;
-  readonly verdict: string;
-  readonly nothingShown: readonly string[];
-  readonly claims: readonly { readonly claim: string; readonly held: boolean; readonly found: string }[];
-  readonly pods: readonly { readonly owners: readonly string[] }[];
-  readonly replaced: { readonly client: { readonly failed: number }; readonly replacements: readonly string[] } | null;
-}
-
-async function verify(...args: readonly string[]): Promise<{ readonly code: number; readonly err: string; readonly report: Report }> {
-  const told = { out: "", err: "" };
-  const context: CliContext = {
-    out: (text) => void (told.out += text),
-    err: (text) => void (told.err += text),
-    isTerminal: false,
-    columns: () => undefined,
-    env: { RELEVO_SERVER: fleet.url },
-    cwd: "/nonexistent",
-    user: "test",
-    clock: systemClock,
-    ids: systemIds,
-    fetch,
-    isAlive: () => true,
-    readStdin: async () => "",
-    signal: new AbortController().signal,
-  };
-  const none = () => Promise.reject(new Error("no process in this test"));
-  const processes = { up: none, demo: none, controller: none, gateway: none, agent: none, cluster: none, store: none };
-  const code = await runProgram(["verify", "disruption", "orders", "-o", "json", ...args], context, processes);
-  return { code, err: told.err, report: JSON.parse(told.out || "null") as Report };
-}
+const verify = (...args: readonly string[]) => verifyOrders(fleet.url, ...args);
 
 test("a node's instance is replaced and no request fails; the report has its level; a client that goes elsewhere shows nothing", async () => {
   fleet = await startFleet();
