@@ -24,9 +24,13 @@ export interface Clock {
 /** The pure part of it is used; taken at import, because a simulator puts a guard around the global one. */
 const PureDate = Date;
 
+/** Of one moment many things are written down. */
+let last: { readonly at: Instant; readonly text: string } = { at: 0, text: "1970-01-01T00:00:00.000Z" };
+
 /** RFC 3339 with milliseconds, in UTC. */
 export function formatInstant(at: Instant): string {
-  return new PureDate(at).toISOString();
+  if (at !== last.at) last = { at, text: new PureDate(at).toISOString() };
+  return last.text;
 }
 
 /** Parses RFC 3339 (and what JavaScript's Date takes besides); undefined when it is no time. */

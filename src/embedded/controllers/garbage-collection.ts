@@ -17,6 +17,8 @@ export function garbageCollectionController(access: ClusterAccess, types: readon
   const loop = new ControllerLoop({ name: "garbage-collection", clock: access.clock, log: access.log, signal: access.signal, reconcile });
   for (const [name, informer] of informers) {
     informer.onChange(({ key, before, after }) => {
+      // A kubelet renews its lease every few seconds; whose it is stays.
+      if (before !== undefined && after !== undefined && isOwnedAsBefore(before, after)) return;
       const isHeld = after?.metadata.finalizers?.some((finalizer) => finalizer === FOREGROUND || finalizer === ORPHAN) === true;
       if ((after?.metadata.ownerReferences?.length ?? 0) > 0 || isHeld) loop.enqueue(`${name} ${key}`);
       if (before !== undefined && before.metadata.uid !== after?.metadata.uid) enqueueDependents(before);
@@ -98,6 +100,16 @@ export function garbageCollectionController(access: ClusterAccess, types: readon
   }
 
   return loop;
+}
+
+/** The store keeps what a write leaves alone. */
+function isOwnedAsBefore({ metadata: a }: KubeObject, { metadata: b }: KubeObject): boolean {
+  return (
+    a.uid === b.uid &&
+    a.ownerReferences === b.ownerReferences &&
+    a.finalizers === b.finalizers &&
+    a.deletionTimestamp === b.deletionTimestamp
+  );
 }
 
 function typeName(type: ResourceType): string {

@@ -83,8 +83,9 @@ const SERVER_FIELDS = [
 ];
 
 function keepIdentity(before: KubeObject, given: JsonObject, managedFields: readonly unknown[] | undefined): JsonObject {
-  const metadata: Record<string, unknown> = { ...given };
   const old = before.metadata as unknown as JsonObject;
+  if (given === old && managedFields === undefined) return old;
+  const metadata: Record<string, unknown> = { ...given };
   for (const field of SERVER_FIELDS) restore(metadata, field, old[field]);
   restore(metadata, "managedFields", managedFields ?? old["managedFields"]);
   delete metadata["selfLink"];

@@ -24,7 +24,7 @@ export class ObjectRules {
   checkNew(kind: KindSpec, object: KubeObject): void {
     const badTime = microTimeProblem(object, kind);
     if (badTime !== undefined) throw badRequest(badTime);
-    refuseIf(kind, object, this.#problems(kind, object));
+    refuseIf(kind, object, [...metadataProblems(metadataOf(object), kind), ...this.#contentProblems(kind, object)]);
   }
 
   /** A status cannot break the rest; and what stands already must stay deletable even when it would no longer be accepted. */
@@ -32,16 +32,14 @@ export class ObjectRules {
     const isContentSame = equalJson({ ...before, metadata: null, status: null }, { ...after, metadata: null, status: null });
     const badTime = isContentSame ? undefined : microTimeProblem(after, kind);
     if (badTime !== undefined) throw undecodablePatch(badTime);
-    const content = isContentSame ? metadataProblems(metadataOf(after), kind) : this.#problems(kind, after);
-    refuseIf(kind, before, [...content, ...changeProblems(kind, before, after), ...newFinalizers(before, after)]);
+    // What stands was looked at when it was written.
+    const ofMetadata = after.metadata === before.metadata ? [] : metadataProblems(metadataOf(after), kind);
+    const ofContent = isContentSame ? [] : this.#contentProblems(kind, after);
+    refuseIf(kind, before, [...ofMetadata, ...ofContent, ...changeProblems(kind, before, after), ...newFinalizers(before, after)]);
   }
 
-  #problems(kind: KindSpec, object: KubeObject): readonly FieldProblem[] {
-    return [
-      ...metadataProblems(metadataOf(object), kind),
-      ...kindProblems(object, kind),
-      ...(this.#validators.get(kindKey(kind))?.(object) ?? []),
-    ];
+  #contentProblems(kind: KindSpec, object: KubeObject): readonly FieldProblem[] {
+    return [...kindProblems(object, kind), ...(this.#validators.get(kindKey(kind))?.(object) ?? [])];
   }
 }
 

@@ -268,8 +268,10 @@ export class ObjectStore {
     const { kind } = collection;
     const before = this.get(ref);
     const candidate = change(before);
-    checkAddress(kind, candidate, ref);
-    checkIdentity(kind, before, candidate);
+    if (!isAddressKept(before, candidate)) {
+      checkAddress(kind, candidate, ref);
+      checkIdentity(kind, before, candidate);
+    }
     const after = nextState(kind, before, candidate, options.part, options.managedFields);
     if (after === before) return before;
     this.#rules.checkChange(kind, before, after);
@@ -426,6 +428,11 @@ export class ObjectStore {
     this.#byType.set(type, collection);
     return collection;
   }
+}
+
+/** What a patch does not touch is what was stored, and was looked at then. */
+function isAddressKept(before: KubeObject, candidate: JsonObject): boolean {
+  return candidate["metadata"] === before.metadata && candidate["apiVersion"] === before.apiVersion && candidate["kind"] === before.kind;
 }
 
 function seal(object: KubeObject, before?: KubeObject): KubeObject {
