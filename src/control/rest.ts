@@ -73,6 +73,7 @@ function areSame(a: PoolRows, b: PoolRows): boolean {
     a.openSteps === b.openSteps &&
     a.failures === b.failures &&
     a.reasons === b.reasons &&
-    a.workloads === b.workloads
+    a.workloads === b.workloads &&
+    a.scale === b.scale
   );
 }

@@ -97,3 +97,19 @@ test("one that says that it only lacks its writer lease is there: it fails by th
   expect(monitor.healthOf("orders-a", 1)).toMatchObject({ state: "failing", code: "lease_lapsed" });
   monitor.stop();
 });
+
+test("another process at the same address is told at once, though it passes too", async () => {
+  const clock = new VirtualClock(NOON);
+  let bootId = "b1";
+  const told: string[] = [];
+  const health: InstanceDriver["health"] = async () => ({ ok: true, bootId }) as Awaited<ReturnType<InstanceDriver["health"]>>;
+  const monitor = new HealthMonitor({ health } as InstanceDriver, clock, (instance) => told.push(instance));
+  monitor.follow(new Set(["orders-a"]), [{ instance: "orders-a", incarnation: 1, target: TARGET, everyMs: 1_000, isDraining: false }]);
+  await clock.advance(1_500);
+  expect(told).toEqual(["orders-a"]);
+  bootId = "b2";
+  await clock.advance(1_000);
+  expect(told).toEqual(["orders-a", "orders-a"]);
+  expect(monitor.healthOf("orders-a", 1)).toEqual({ state: "passing", since: NOON + 2_000, bootId: "b2" });
+  monitor.stop();
+});
