@@ -36,6 +36,16 @@ async function verdict(reads: NamedReads, world: World, record: InstanceRecord, 
   return reads.confirm(record, absence);
 }
 
+test("an answer holds for the row, whichever object the store gives for it; when the row is another one it is asked for again", async () => {
+  const { world, reads, record, woken } = await aReader();
+  await world.kube.delete(POD, { gracePeriodSeconds: 0 });
+  const again = (): InstanceRecord => structuredClone(record);
+  expect(reads.confirm(again(), "pod")).toBe(false);
+  await world.clock.advance(10);
+  expect([reads.confirm(again(), "pod"), reads.confirm(again(), "pod"), woken.length]).toEqual([true, true, 1]);
+  expect(reads.confirm({ ...again(), trust: "suspect" }, "pod")).toBe(false);
+});
+
 test.each<[Absence, string, (kube: KubeApi) => Promise<unknown>, boolean]>([
   ["objects", "all of it is there", async () => {}, false],
   ["objects", "its ReplicaSet outlives its Deployment", (kube) => kube.delete(DEPLOYMENT), false],
@@ -126,7 +136,7 @@ test("no more than eight are asked at once, and none is forgotten", async () => 
     },
   }));
   await world.kube.delete(POD, { gracePeriodSeconds: 0 });
-  const records = Array.from({ length: 30 }, () => ({ ...record }));
+  const records = Array.from({ length: 30 }, (_, number) => ({ ...record, id: `orders-${number}` }));
 
   for (const each of records) reads.confirm(each, "pod");
   await world.clock.advance(100);

@@ -21,6 +21,8 @@ export type Absence = "objects" | "process" | "pod" | "node";
 /** How long a read that says otherwise is believed. */
 const ASKED_AGAIN_MS = 1_000;
 const MAX_ASKED_AT_ONCE = 8;
+/** Instances of which answers are kept; of the one that was asked about longest ago they go first, and are asked for again. */
+const MAX_REMEMBERED = 10_000;
 /** An instance has a few ReplicaSets; more pages of them are something that is there. */
 const MAX_LISTED = 100;
 
@@ -29,6 +31,12 @@ interface Asked {
   /** On the clock that never goes back: of the question, then of the answer. */
   at: number;
   answer: boolean | undefined;
+}
+
+/** What was asked of an instance as its row was then. */
+interface Remembered {
+  readonly row: string;
+  readonly asked: readonly Asked[];
 }
 
 export interface NamedReadsOptions {
@@ -41,7 +49,8 @@ export interface NamedReadsOptions {
 
 export class NamedReads {
   readonly #options: NamedReadsOptions;
-  readonly #asked = new WeakMap<InstanceRecord, Asked[]>();
+  /** By instance. Not by its record: a store that several processes share gives another object for the same row at each look. */
+  readonly #remembered = new Map<string, Remembered>();
   readonly #waiting: (() => Promise<void>)[] = [];
   #running = 0;
 
@@ -50,19 +59,28 @@ export class NamedReads {
   }
 
   /**
-   * Whether the server said so too; false until it did, and `onChange` calls when there is news. What it said once holds for this record: what is gone under
-   * its UID never comes back, and whoever lost its node is replaced.
+   * Whether the server said so too; false until it did, and `onChange` calls when there is news. What it said once holds as long as the row is the same: what
+   * is gone under its UID never comes back, and whoever lost its node is replaced.
    */
   confirm(record: InstanceRecord, absence: Absence): boolean {
     const now = this.#options.clock.monotonic();
-    const all = this.#asked.get(record) ?? [];
+    const row = JSON.stringify(record);
+    const remembered = this.#remembered.get(record.id);
+    const all = remembered?.row === row ? remembered.asked : [];
     const known = all.find((each) => each.absence === absence);
     if (known !== undefined && (known.answer !== false || now - known.at < ASKED_AGAIN_MS)) return known.answer === true;
     const asked: Asked = { absence, at: now, answer: undefined };
-    this.#asked.set(record, [...all.filter((each) => each !== known), asked]);
+    this.#remember(record.id, { row, asked: [...all.filter((each) => each !== known), asked] });
     this.#waiting.push(() => this.#ask(record, asked));
     this.#next();
     return false;
+  }
+
+  #remember(instance: string, remembered: Remembered): void {
+    this.#remembered.delete(instance);
+    this.#remembered.set(instance, remembered);
+    const [oldest] = this.#remembered.keys();
+    if (this.#remembered.size > MAX_REMEMBERED && oldest !== undefined) this.#remembered.delete(oldest);
   }
 
   #next(): void {

@@ -11,6 +11,7 @@ import { LABELS } from "../model/marks.ts";
 import { poolSchema, type PoolDocument } from "../model/pool.ts";
 import type { PoolRows, Store } from "../store/port.ts";
 import { openStore } from "../store/store.ts";
+import { sharedStore } from "./shared-store.ts";
 import { Client } from "./client.ts";
 import { type ComposeController, Controllers, type Reach } from "./controllers.ts";
 import { EventLog } from "./event-log.ts";
@@ -153,7 +154,7 @@ export class World {
         clock,
         api: tamper?.kube?.(cluster.api) ?? cluster.api,
         find: (ref) => cluster.store.find(ref),
-        store: tamper?.store?.(this.store) ?? this.store,
+        store: tamper?.store?.(this.store) ?? (slots.length > 1 ? sharedStore(this.store) : this.store),
         driver: instances,
         troubles: this.troubles,
         log,
