@@ -41,7 +41,9 @@ export type Stage =
     }
   | { readonly kind: "crash_points"; readonly crashCase: string }
   /** Storms of this fleet. */
-  | { readonly kind: "storm"; readonly fleet: FleetName };
+  | { readonly kind: "storm"; readonly fleet: FleetName }
+  /** What notices lead to, by a model of its own (`notices.ts`). */
+  | { readonly kind: "notices" };
 
 /** Seeds with these kinds of faults; all kinds when none is named. */
 export function seeds(...faults: FaultKind[]): Stage {
@@ -52,6 +54,8 @@ export function seeds(...faults: FaultKind[]): Stage {
 export function crashes(crashCase: string): Stage {
   return { kind: "crash_points", crashCase };
 }
+
+export const notices: Stage = { kind: "notices" };
 
 export function storm(fleet: FleetName): Stage {
   return { kind: "storm", fleet };

@@ -13,6 +13,7 @@ import { ACT } from "./rows/act.ts";
 import { CONTROLLERS } from "./rows/controllers.ts";
 import { EVACUATION } from "./rows/evacuation.ts";
 import { GATEWAY } from "./rows/gateway.ts";
+import { NOTICES } from "./rows/notices.ts";
 import { OPERATOR } from "./rows/operator.ts";
 import { PLAN } from "./rows/plan.ts";
 import { STORE } from "./rows/store.ts";
@@ -26,6 +27,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...GATEWAY,
   ...WRITERS,
   ...OPERATOR,
+  ...NOTICES,
   ...EVACUATION,
   ...WATCHED,
   ...CONTROLLERS,

@@ -7,6 +7,7 @@ import { runStorm } from "../../src/sim/storm/approaches.ts";
 import { CRASH_CASES } from "../../test/scenarios/crash-cases.ts";
 import { FLEETS } from "./fleets.ts";
 import type { Stage } from "./mutant.ts";
+import { checkNotices } from "./notices.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
 const FAULTS_FOR_MS = 20_000;
@@ -22,6 +23,7 @@ export interface Finding {
 /** The first thing that was violated; undefined when nothing was. */
 export async function runStage(stage: Stage, seed: number): Promise<Finding | undefined> {
   if (stage.kind === "crash_points") return runCrash(stage, seed);
+  if (stage.kind === "notices") return checkNotices(seed);
   if (stage.kind === "storm") return (await runStorm(FLEETS[stage.fleet](), seed, "relevo")).violations[0];
   return (await runSchedule(scheduleOf(stage, seed), stage)).violations[0];
 }
