@@ -79,6 +79,11 @@ export function createMetrics(registry: Registry = new Registry()) {
     "Since any sender of a source was heard by this replica: take the least over all replicas.",
     ["source"],
   );
+  const redrives = gauge(
+    "relevo_notice_queue_has_redrive",
+    "Whether a queue of notices has a redrive policy; absent where that may not be asked.",
+    ["queue"],
+  );
   const apiRequests = counter("relevo_api_requests_total", "Requests of this API.", ["method", "route", "status"]);
   const passSeconds = new Histogram({
     name: "relevo_pass_duration_seconds",
@@ -187,6 +192,7 @@ export function createMetrics(registry: Registry = new Registry()) {
         if (heard.length > 0) sinceHeard.set({ source }, (now - Math.max(...heard)) / 1000);
       }
     },
+    setQueueRedrive: (queue: string, hasRedrive: boolean): void => redrives.set({ queue }, hasRedrive ? 1 : 0),
     countApiRequest: (method: string, route: string, status: number): void => apiRequests.inc({ method, route, status: String(status) }),
   };
 }

@@ -131,7 +131,8 @@ export async function runController(options: ControllerProcessOptions): Promise<
   await Promise.race([composed.controller.start(), asked]);
   // Whose machine is whose is known now.
   const queues =
-    options.queues && (await startNoticeQueues(options.queues, { door: composed.notices, clock: systemClock, random: systemRandom, log }));
+    options.queues &&
+    (await startNoticeQueues(options.queues, { door: composed.notices, metrics, clock: systemClock, random: systemRandom, log }));
 
   await asked;
   log.info({}, "ending in good order");

@@ -8,6 +8,7 @@ import { NoticeDesk } from "../../observe/notice-desk.ts";
 import { HeartbeatRegistry } from "../../observe/source-heartbeats.ts";
 import { fakeNodes } from "../../observe/testing/fake-nodes.ts";
 import { createLogger } from "../../server/log.ts";
+import { createMetrics } from "../../server/metrics.ts";
 import type { Store } from "../../store/port.ts";
 import { openStore } from "../../store/store.ts";
 import { startNoticeQueues } from "./notice-queues.ts";
@@ -48,10 +49,12 @@ test("what a queue says is found at the node, its messages go, the queue is hear
   const heartbeats = new HeartbeatRegistry(systemClock);
   const isOccupied = new Set(["i-0000002"]);
   const queue = sqs.queue("notices");
+  const metrics = createMetrics();
   const log = createLogger({ level: "silent", name: "test", clock: systemClock });
   const queues = await startNoticeQueues(
     { urls: [queue.url], unclaimed: "delete", answersLifecycleHooks: true },
     {
+      metrics,
       door: { desk, heartbeats, stateOf: (machine) => (isOccupied.has(machine) ? "occupied" : "free") },
       clock: systemClock,
       random: systemRandom,
@@ -78,6 +81,7 @@ test("what a queue says is found at the node, its messages go, the queue is hear
   expect(groups.active()).toEqual(["token-1"]);
   isOccupied.clear();
   await vi.waitFor(() => expect(groups.active()).toEqual([]), { timeout: 10_000 });
+  expect(await metrics.registry.metrics()).toContain(`relevo_notice_queue_has_redrive{queue="${queue.url}"} 0`);
   await queues.stop();
   desk.stop();
 });

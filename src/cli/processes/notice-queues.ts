@@ -2,8 +2,10 @@
 import type { Clock } from "../../kernel/clock.ts";
 import type { Random } from "../../kernel/random.ts";
 import { regionOf } from "../../notices/sqs/queue-url.ts";
-import type { NoticeQueue } from "../../notices/sqs/queue.ts";
+import { watchRedrive } from "../../notices/sqs/redrive.ts";
+import type { SdkQueue } from "../../notices/sqs/sdk-queue.ts";
 import type { Logger } from "../../server/log.ts";
+import type { Metrics } from "../../server/metrics.ts";
 import type { NoticeDoor } from "./controller.ts";
 
 export interface NoticeQueueOptions {
@@ -29,6 +31,7 @@ const SQS = "sqs";
 
 interface Parts {
   readonly door: NoticeDoor;
+  readonly metrics: Pick<Metrics, "setQueueRedrive">;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -47,9 +50,9 @@ export async function startNoticeQueues(options: NoticeQueueOptions, parts: Part
 }
 
 async function poll(
-  queue: NoticeQueue,
+  queue: SdkQueue,
   { unclaimed }: NoticeQueueOptions,
-  { door, clock, random, log }: Parts,
+  { door, metrics, clock, random, log }: Parts,
 ): Promise<() => Promise<void>> {
   const { QueuePoller } = await import("../../notices/sqs/poller.ts");
   const { desk, heartbeats } = door;
@@ -66,7 +69,21 @@ async function poll(
   });
   poller.start();
   log.info({ queue: queue.name, unclaimed }, "notices are taken from a queue");
-  return () => poller.stop();
+  const ending = new AbortController();
+  const watching = watchRedrive(
+    {
+      queue,
+      clock,
+      onAnswer: (hasRedrive) => metrics.setQueueRedrive(queue.name, hasRedrive),
+      log: (level, message, fields) => log[level](fields, message),
+    },
+    ending.signal,
+  );
+  return async () => {
+    ending.abort();
+    await poller.stop();
+    await watching;
+  };
 }
 
 async function answerHooks({ region, urls }: NoticeQueueOptions, { door, clock, log }: Parts): Promise<() => void> {

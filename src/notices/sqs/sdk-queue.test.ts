@@ -44,6 +44,13 @@ test("what is received is invisible to others, comes again when it is given back
   expect((await receive(queue)).map(({ id, receiveCount }) => ({ id, receiveCount }))).toEqual([{ id: first[1]?.id, receiveCount: 2 }]);
 });
 
+test("whether a queue has a redrive policy is asked of it; where that is refused, it is not known", async () => {
+  const [with20, without] = [sqs.queue("with", { maxReceiveCount: 20 }), sqs.queue("without")];
+  expect(await clientOf(with20.url).hasRedrivePolicy()).toBe(true);
+  expect(await clientOf(without.url).hasRedrivePolicy()).toBe(false);
+  await expect(clientOf(`${without.url}-gone`).hasRedrivePolicy()).rejects.toThrow();
+});
+
 test("what is deleted is gone; a delivery that is no longer ours is left alone without an error", async () => {
   const server = sqs.queue("notices");
   const queue = clientOf(server.url);

@@ -1,5 +1,11 @@
 /** SQS by the AWS SDK. Credentials come by the SDK's own chain: environment, web identity, instance role. */
-import { ChangeMessageVisibilityBatchCommand, DeleteMessageBatchCommand, ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import {
+  ChangeMessageVisibilityBatchCommand,
+  DeleteMessageBatchCommand,
+  GetQueueAttributesCommand,
+  ReceiveMessageCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
 import type { NoticeQueue, QueueMessage, ReceiveOptions } from "./queue.ts";
 import { regionOf } from "./queue-url.ts";
 
@@ -72,6 +78,17 @@ export class SdkQueue implements NoticeQueue {
       }),
       { requestTimeout: TIMEOUT_MS },
     );
+  }
+
+  /** Needs `sqs:GetQueueAttributes`; rejects without. */
+  async hasRedrivePolicy(): Promise<boolean> {
+    const { Attributes } = await this.#client.send(
+      new GetQueueAttributesCommand({ QueueUrl: this.name, AttributeNames: ["RedrivePolicy"] }),
+      {
+        requestTimeout: TIMEOUT_MS,
+      },
+    );
+    return (Attributes?.RedrivePolicy ?? "") !== "";
   }
 
   close(): void {

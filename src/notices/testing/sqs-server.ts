@@ -77,6 +77,12 @@ class Queue implements StandInQueue {
     return received;
   }
 
+  /** Of those that can be asked for, the one that is known here. */
+  attributes(): Readonly<Record<string, string>> {
+    const maxReceiveCount = this.#maxReceiveCount;
+    return Number.isFinite(maxReceiveCount) ? { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: "arn:dead", maxReceiveCount }) } : {};
+  }
+
   delete(receipt: string): void {
     this.#stored = this.#stored.filter((each) => each.receipt !== receipt);
   }
@@ -132,6 +138,8 @@ export async function startSqsStandIn(): Promise<SqsStandIn> {
   async function run(action: string, queue: Queue, call: Call, request: IncomingMessage): Promise<unknown> {
     const entries = call.Entries ?? [];
     switch (action) {
+      case "GetQueueAttributes":
+        return { Attributes: queue.attributes() };
       case "ReceiveMessage":
         return { Messages: (await receive(queue, call, request)).map(toMessage) };
       case "DeleteMessageBatch":
@@ -172,7 +180,7 @@ export async function startSqsStandIn(): Promise<SqsStandIn> {
 
   return {
     endpoint,
-    queue: (name, { maxReceiveCount = 1_000 } = {}) => {
+    queue: (name, { maxReceiveCount = Number.POSITIVE_INFINITY } = {}) => {
       const queue = new Queue(`${endpoint}/123456789012/${name}`, maxReceiveCount);
       queues.set(queue.url, queue);
       return queue;
