@@ -267,6 +267,7 @@ function rowsOf({ document, records }: BenchPool, taken: ReadonlySet<string>, no
     reasons: [],
     workloads: [],
     scale: null,
+    proven: null,
   };
 }
 

@@ -29,6 +29,7 @@ function rowsOf(instances: readonly InstanceSnapshot[], workloads: readonly Work
     reasons: [],
     workloads,
     scale: null,
+    proven: null,
   };
 }
 

@@ -37,6 +37,7 @@ export class Collection {
       [this.#expired.steps, historyBefore],
       [this.#expired.evidence, historyBefore],
       [this.#expired.losses, historyBefore],
+      [this.#expired.scaleChanges, historyBefore],
       [this.#expired.instances, historyBefore],
       [this.#expired.blueprints, now],
     ];
@@ -108,6 +109,11 @@ function expiredOf(db: Kysely<Schema>) {
           ),
         ),
     ),
+    scaleChanges: prepare<Before>((p) =>
+      db
+        .deleteFrom("scale_changes")
+        .where("seq", "in", db.selectFrom("scale_changes").select("seq").where("at", "<", p.before).orderBy("at").limit(p.limit)),
+    ),
     instances: prepare<Before>((p) =>
       db
         .deleteFrom("instances")
@@ -164,6 +170,8 @@ function forgottenOf(db: Kysely<Schema>) {
       prepare<OfPool>((p) => db.deleteFrom("losses").where("instance", "in", instancesOf(p.pool))),
       prepare<OfPool>((p) => db.deleteFrom("loss_totals").where("pool", "=", p.pool)),
       prepare<OfPool>((p) => db.deleteFrom("instances").where("pool", "=", p.pool)),
+      prepare<OfPool>((p) => db.deleteFrom("scale_changes").where("pool", "=", p.pool)),
+      prepare<OfPool>((p) => db.deleteFrom("promotion_exceptions").where("pool", "=", p.pool)),
     ],
   };
 }

@@ -16,7 +16,7 @@ export const COLUMNS: { readonly [T in TableName]: TableShape<T> } = {
     key: ["pool"],
     columns: [
       ...(["pool", "claimed", "owner", "claimed_at", ...EPOCH, "generation_era", "generation_counter"] as const),
-      ...(["freeze_until", "freeze_why", "freeze_by", "reasons"] as const),
+      ...(["freeze_until", "freeze_why", "freeze_by", "reasons", "scale", "proven"] as const),
     ],
   },
   blueprints: { key: ["hash"], columns: ["hash", "body"] },
@@ -69,6 +69,8 @@ export const COLUMNS: { readonly [T in TableName]: TableShape<T> } = {
       ...(["holder", "incarnation", "boot_id", "renewals", "ttl_ms"] as const),
     ],
   },
+  scale_changes: { key: ["seq"], columns: ["seq", "pool", "at", "size_from", "size_to", "reason", "message"] },
+  promotion_exceptions: { key: ["id"], columns: ["id", "pool", "what", "gate", "why", "by_whom", "at", "follow_ups"] },
 };
 
 export const TABLE_NAMES = Object.keys(COLUMNS) as readonly TableName[];

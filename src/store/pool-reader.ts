@@ -8,7 +8,9 @@ import type { PoolRows, StandingReason } from "./port.ts";
 import type { Repositories } from "./pool-transaction.ts";
 import type { PoolRow } from "./pools.ts";
 
-type ReadPool = Pick<PoolRow, "epoch" | "owner" | "generation" | "freeze"> & { readonly reasons: readonly StandingReason[] };
+type ReadPool = Pick<PoolRow, "epoch" | "owner" | "generation" | "freeze" | "scale" | "proven"> & {
+  readonly reasons: readonly StandingReason[];
+};
 
 interface LivingEvidence {
   readonly of: readonly InstanceRecord[];
@@ -75,7 +77,8 @@ export class PoolReader {
       failures: await this.#failures.get(pool),
       reasons: row.reasons,
       workloads: await this.#workloads.get(pool),
-      scale: null,
+      scale: row.scale,
+      proven: row.proven,
     };
   }
 

@@ -7,12 +7,14 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import { isRouted, mayMove, mayTrust, nextPhases, type Phase } from "../model/phase.ts";
+import { sentenceOf } from "../model/reasons.ts";
 import type { WriterHolder } from "../model/writer.ts";
 import type { EvidenceRepository } from "./evidence.ts";
 import type { InstanceRepository } from "./instances.ts";
 import type { LossRepository } from "./losses.ts";
 import type { PoolRepository, PoolRow } from "./pools.ts";
 import { storeConflict, type Authority, type Change, type CommitResult, type InstanceFacts } from "./port.ts";
+import type { ScaleRepository } from "./scale.ts";
 import type { StepRepository } from "./steps.ts";
 import type { WorkloadRepository } from "./workloads.ts";
 
@@ -23,6 +25,7 @@ export interface Repositories {
   readonly steps: StepRepository;
   readonly losses: LossRepository;
   readonly workloads: WorkloadRepository;
+  readonly scale: ScaleRepository;
 }
 
 type ChangeOf<K extends Change["kind"]> = Extract<Change, { kind: K }>;
@@ -91,7 +94,7 @@ class PoolTransaction {
         this.#pool = await pools.setReasons(this.#pool, change.reasons);
         return;
       case "set_desired":
-        throw storeConflict("the size of a pool is not kept yet", change.to, "nothing");
+        return this.#setDesired(change);
       default:
         change satisfies never;
         throw storeConflict("a change of an unknown kind", change, "the kinds of the port");
@@ -195,6 +198,15 @@ class PoolTransaction {
     if (!record || record.incarnation.number !== holder.incarnation || record.trust === "fenced") return;
     if (isRouted(record.phase) || record.phase === "draining")
       throw storeConflict(`the writer ${holder.instance} is not over`, record.phase, "sealed, or fenced");
+  }
+
+  async #setDesired({ from, to, state, reason }: ChangeOf<"set_desired">): Promise<void> {
+    const { scale } = this.#repositories;
+    if (state.desired !== to)
+      throw storeConflict(`the size of pool ${this.#pool.pool} and what is kept of it differ`, state.desired, String(to));
+    await scale.set(this.#pool.pool, this.#pool.scale, from, state);
+    this.#pool = { ...this.#pool, scale: state };
+    await scale.note(this.#pool.pool, { at: this.#now, from, to, reason: reason.code, message: sentenceOf(reason) });
   }
 
   async #countLoss({ instance, loss, obligations, seal }: ChangeOf<"count_loss">): Promise<void> {

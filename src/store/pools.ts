@@ -2,6 +2,8 @@
 import type { Kysely } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
 import { epoch, type Epoch } from "../kernel/epoch.ts";
+import type { ProvenCapacity } from "../model/proven.ts";
+import type { ScaleState } from "../model/scale.ts";
 import { canonicalJson } from "./canonical-json.ts";
 import { staleEpoch, type Authority, type Freeze, type StandingReason } from "./port.ts";
 import { isShared, prepare } from "./prepared.ts";
@@ -16,6 +18,8 @@ export interface PoolRow {
   readonly freeze: Freeze | null;
   /** Canonical JSON of the standing reasons. */
   readonly reasons: string;
+  readonly scale: ScaleState | null;
+  readonly proven: ProvenCapacity | null;
 }
 
 const NO_REASONS = canonicalJson([]);
@@ -154,6 +158,8 @@ function queriesOf(db: Kysely<Schema>) {
           freeze_why: null,
           freeze_by: null,
           reasons: p.reasons,
+          scale: null,
+          proven: null,
         })
         .where("pool", "=", p.pool),
     ),
@@ -182,5 +188,7 @@ function toPoolRow(row: PoolTable): PoolRow {
     generation: epoch(row.generation_era, row.generation_counter),
     freeze: row.freeze_until === null ? null : { until: row.freeze_until, why: row.freeze_why ?? "", by: row.freeze_by ?? "" },
     reasons: row.reasons,
+    scale: row.scale === null ? null : (JSON.parse(row.scale) as ScaleState),
+    proven: row.proven === null ? null : (JSON.parse(row.proven) as ProvenCapacity),
   };
 }

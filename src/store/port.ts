@@ -19,7 +19,9 @@ import type { Evidence, EvidenceDraft } from "../model/evidence.ts";
 import type { Incarnation, InstanceRecord, OwnedObject, Purpose } from "../model/instance.ts";
 import type { Loss, Phase, Seal, Trust } from "../model/phase.ts";
 import type { Reason } from "../model/reasons.ts";
-import type { ScaleState } from "../model/scale.ts";
+import type { PromotionException } from "../model/promotion.ts";
+import type { ProvenCapacity } from "../model/proven.ts";
+import type { ScaleChange, ScaleState } from "../model/scale.ts";
 import type { StepDraft, StepRecord, StepState } from "../model/step.ts";
 import type { Workload, WriterHolder } from "../model/writer.ts";
 
@@ -128,6 +130,8 @@ export interface PoolRows {
   /** All that ever had a writer, by ordinal. */
   readonly workloads: readonly Workload[];
   readonly scale: ScaleState | null;
+  /** What a load test has shown; null: none was made. */
+  readonly proven: ProvenCapacity | null;
 }
 
 /** What a holder asks with: its own process, and the epoch that it believes to hold, null before it knows of one. */
@@ -279,6 +283,17 @@ export interface Store {
   findInstance(pool: string, id: string): Promise<InstanceRecord | undefined>;
   getBlueprint(hash: string): Promise<unknown>;
   countLosses(pool: string): Promise<readonly LossCounts[]>;
+
+  /** Newest first; at most 30 days and the newest 2,000 of a pool are kept. */
+  listScaleChanges(pool: string, limit: number): Promise<readonly ScaleChange[]>;
+  /** Under any epoch: what a load test has shown, in the place of what was shown before. Error: `store_conflict` for a pool that nobody has claimed. */
+  recordProven(pool: string, proof: ProvenCapacity): Promise<void>;
+  /** Under any epoch; the same id again changes nothing. */
+  recordException(exception: PromotionException): Promise<void>;
+  /** The follow-up with this number, from 0, is done; a second time changes nothing. Error: `store_conflict` when there is none. */
+  finishFollowUp(id: string, index: number, at: Instant): Promise<PromotionException>;
+  /** Newest first, those with nothing open too; null: of all pools. */
+  listExceptions(pool: string | null, limit: number): Promise<readonly PromotionException[]>;
 
   /** The secret of this name, the same for all replicas and after each restart: the first that was offered is kept. */
   sharedSecret(name: string, offered: string): Promise<string>;

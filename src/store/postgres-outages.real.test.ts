@@ -274,7 +274,7 @@ test("what it is is told: where without a password, which schema, and whether a 
     kind: "postgresql",
     version: expect.stringMatching(/^\d+/),
     where: expect.stringMatching(/^postgresql:\/\/127\.0\.0\.1:\d+\/postgres\?schema=outage_\d+$/),
-    schema: 3,
+    schema: 4,
     synchronous: "none",
   });
   await store.close();

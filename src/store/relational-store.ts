@@ -4,6 +4,9 @@ import type { Epoch } from "../kernel/epoch.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { Evidence } from "../model/evidence.ts";
 import type { InstanceRecord } from "../model/instance.ts";
+import type { PromotionException } from "../model/promotion.ts";
+import type { ProvenCapacity } from "../model/proven.ts";
+import type { ScaleChange } from "../model/scale.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { Workload } from "../model/writer.ts";
 import { applyChanges } from "./pool-transaction.ts";
@@ -159,6 +162,26 @@ export class RelationalStore implements Store {
 
   countLosses(pool: string): Promise<readonly LossCounts[]> {
     return this.#turns.read(({ losses }) => losses.list(pool));
+  }
+
+  listScaleChanges(pool: string, limit: number): Promise<readonly ScaleChange[]> {
+    return this.#turns.read(({ scale }) => scale.list(pool, bounded(limit)));
+  }
+
+  recordProven(pool: string, proof: ProvenCapacity): Promise<void> {
+    return this.#turns.write(pool, ({ scale }) => scale.prove(pool, proof));
+  }
+
+  recordException(exception: PromotionException): Promise<void> {
+    return this.#turns.write(exception.pool, ({ promotions }) => promotions.record(exception));
+  }
+
+  finishFollowUp(id: string, index: number, at: Instant): Promise<PromotionException> {
+    return this.#turns.write(null, ({ promotions }) => promotions.finish(id, index, at));
+  }
+
+  listExceptions(pool: string | null, limit: number): Promise<readonly PromotionException[]> {
+    return this.#turns.read(({ promotions }) => promotions.list(pool, bounded(limit)));
   }
 
   collect(now: Instant): Promise<number> {

@@ -20,6 +20,8 @@ export interface Schema {
   notices: NoticeTable;
   gateways: GatewayTable;
   workloads: WorkloadTable;
+  scale_changes: ScaleChangeTable;
+  promotion_exceptions: PromotionExceptionTable;
 }
 
 export interface MetaTable {
@@ -41,6 +43,9 @@ export interface PoolTable {
   freeze_why: string | null;
   freeze_by: string | null;
   reasons: string;
+  /** JSON of a ScaleState, and of a ProvenCapacity. */
+  scale: string | null;
+  proven: string | null;
 }
 
 export interface BlueprintTable {
@@ -175,4 +180,26 @@ export interface WorkloadTable {
   boot_id: string | null;
   renewals: number;
   ttl_ms: number;
+}
+
+export interface ScaleChangeTable {
+  seq: Generated<number>;
+  pool: string;
+  at: number;
+  size_from: number;
+  size_to: number;
+  reason: string;
+  message: string;
+}
+
+export interface PromotionExceptionTable {
+  id: string;
+  pool: string;
+  what: string;
+  gate: string;
+  why: string;
+  by_whom: string;
+  at: number;
+  /** JSON of FollowUps. */
+  follow_ups: string;
 }

@@ -9,7 +9,9 @@ import { NoticeRepository } from "./notices.ts";
 import { PoolReader } from "./pool-reader.ts";
 import type { Repositories } from "./pool-transaction.ts";
 import { PoolRepository } from "./pools.ts";
+import { PromotionRepository } from "./promotions.ts";
 import { RecoveryRepository } from "./recovery.ts";
+import { ScaleRepository } from "./scale.ts";
 import { SecretRepository } from "./secrets.ts";
 import { StepRepository } from "./steps.ts";
 import { WorkloadRepository } from "./workloads.ts";
@@ -19,6 +21,7 @@ export interface Tables extends Repositories {
   readonly gateways: GatewayRepository;
   readonly reader: PoolReader;
   readonly collection: Collection;
+  readonly promotions: PromotionRepository;
   readonly recovery: RecoveryRepository;
   readonly secrets: SecretRepository;
 }
@@ -31,6 +34,7 @@ export function tablesOn(db: StoreConnection): Tables {
     steps: new StepRepository(db),
     losses: new LossRepository(db),
     workloads: new WorkloadRepository(db),
+    scale: new ScaleRepository(db),
   };
   return {
     ...repositories,
@@ -38,6 +42,7 @@ export function tablesOn(db: StoreConnection): Tables {
     gateways: new GatewayRepository(db),
     reader: new PoolReader(db, repositories),
     collection: new Collection(db),
+    promotions: new PromotionRepository(db),
     recovery: new RecoveryRepository(db),
     secrets: new SecretRepository(db),
   };

@@ -5,6 +5,7 @@ import { storeHistoryContract } from "./store-history.ts";
 import { storeInstancesContract } from "./store-instances.ts";
 import { storeJournalContract } from "./store-journal.ts";
 import { storeRecoveryContract } from "./store-recovery.ts";
+import { storeScaleContract } from "./store-scale.ts";
 import { storeWorkloadsContract } from "./store-workloads.ts";
 import {
   claimed,
@@ -40,6 +41,7 @@ export function storeContract(name: string, open: () => Promise<Store>): void {
     describe("writer leases", () => storeWorkloadsContract(it));
     describe("recovery after a rewind", () => storeRecoveryContract(it));
     describe("journal and evidence", () => storeJournalContract(it));
+    describe("sizes", () => storeScaleContract(it));
     describe("notices, gateways, what is forgotten", () => storeHistoryContract(it));
   });
 }
@@ -64,6 +66,8 @@ function authority(it: StoreTest): void {
       failures: [],
       reasons: [],
       workloads: [],
+      scale: null,
+      proven: null,
     });
   });
 

@@ -1,7 +1,8 @@
 import { initial } from "./0001-initial.ts";
 import { workloads } from "./0002-workloads.ts";
 import { leaseTtl } from "./0003-lease-ttl.ts";
+import { scale } from "./0004-scale.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their numbers. */
-export const MIGRATIONS: readonly Migration[] = [initial, workloads, leaseTtl];
+export const MIGRATIONS: readonly Migration[] = [initial, workloads, leaseTtl, scale];

@@ -1,0 +1,24 @@
+/** What a load test has shown of a pool, with its evidence. `size.max` is only what somebody configured; nothing but a load test writes this (K7). */
+import { z } from "zod";
+
+const figure = z.number().min(0);
+
+export const provenCapacitySchema = z.strictObject({
+  /** When the load test ended, ms since the epoch. */
+  at: z.int().min(0),
+  /** Hash of what was tested: blueprint, worker and scale. Another one now means: proven for something else. */
+  configHash: z.string().min(1).max(100),
+  /** The most instances that worked at once in it. */
+  instances: z.int().min(0).max(10_000),
+  /** Jobs per second, of each instance at that size. */
+  throughputPerInstance: figure,
+  /** With this share of jobs stuck on purpose. */
+  stuckShare: z.number().min(0).max(1),
+  /** From the end of the stuck jobs' injection to the drained backlog; null: it was not tried. */
+  recoveryMs: figure.nullable(),
+  jobs: z.int().min(0),
+  /** Who ran it, and where its full report is. */
+  by: z.string().max(250),
+  evidence: z.string().max(1_000),
+});
+export type ProvenCapacity = z.output<typeof provenCapacitySchema>;
