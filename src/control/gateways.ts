@@ -26,6 +26,7 @@ export const LOST_AFTER_MS = 120_000;
 const FORGET_AFTER_MS = 24 * 3_600_000;
 const MAX_LOST = 64;
 const PING_EVERY_MS = 1_000;
+const PING: ControllerLine = { type: "ping" };
 /** Between two ticks no more than this counts as watched. */
 const LONGEST_WATCH_MS = 1_500;
 
@@ -216,6 +217,7 @@ export class GatewayRegistry {
     let draining: ReadonlySet<string> | undefined;
     return members.some((member, at) => {
       const before = former.members[at];
+      if (before === member) return false;
       if (before === undefined || member.instance !== before.instance || member.incarnation !== before.incarnation) return true;
       if (member.health !== before.health) return true;
       if (isIdle(member) === isIdle(before)) return false;
@@ -306,7 +308,7 @@ export class GatewayRegistry {
   #tick(): void {
     this.#watchedMs = this.#watched();
     this.#tickedAt = this.#clock.monotonic();
-    this.#broadcast({ type: "ping" });
+    this.#broadcast(PING);
     for (const replica of this.#replicas.values()) {
       const isSilent = this.#isSilent(replica);
       if (isSilent !== replica.wasSilent) {

@@ -28,6 +28,7 @@ const ROWS: PoolRows = {
   reasons: [],
   workloads: [],
   scale: null,
+  proven: null,
 };
 
 function restAfter(plan: Plan = WELL, seen: Partial<PoolSnapshot> = {}): Rest {

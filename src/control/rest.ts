@@ -61,19 +61,7 @@ function isWell({ snapshot, plan }: Pass): boolean {
   return plan.decisions.length === 0 && plan.holds.every(({ reason }) => WELL.has(reason.code));
 }
 
-/** The store gives what was not written again. */
+/** What was not written is given again as it was. */
 function areSame(a: PoolRows, b: PoolRows): boolean {
-  return (
-    a.authorityEpoch === b.authorityEpoch &&
-    a.generation === b.generation &&
-    a.owner === b.owner &&
-    a.freeze === b.freeze &&
-    a.instances === b.instances &&
-    a.evidence === b.evidence &&
-    a.openSteps === b.openSteps &&
-    a.failures === b.failures &&
-    a.reasons === b.reasons &&
-    a.workloads === b.workloads &&
-    a.scale === b.scale
-  );
+  return (Object.keys(b) as (keyof PoolRows)[]).every((key) => a[key] === b[key]);
 }

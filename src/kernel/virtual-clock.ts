@@ -52,17 +52,18 @@ export class VirtualClock implements Clock {
   }
 
   sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+    if (signal === undefined) return new Promise((resolve) => void this.after(delayMs, resolve));
     return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
+      if (signal.aborted) return reject(signal.reason);
       const timer = this.after(delayMs, () => {
-        signal?.removeEventListener("abort", abort);
+        signal.removeEventListener("abort", abort);
         resolve();
       });
       const abort = (): void => {
         timer.cancel();
-        reject(signal?.reason);
+        reject(signal.reason);
       };
-      signal?.addEventListener("abort", abort, { once: true });
+      signal.addEventListener("abort", abort, { once: true });
     });
   }
 

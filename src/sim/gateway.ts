@@ -363,9 +363,7 @@ export class GatewayReplica {
     };
     const inbox: ControllerLine[] = [];
     const line = (value: ControllerLine): boolean => {
-      // What goes over the wire is what the schema says.
-      const parsed = controllerLineSchema.parse(JSON.parse(JSON.stringify(value)));
-      inbox.push(parsed);
+      inbox.push(overTheWire(value));
       this.#clock.after(NETWORK_MS, () => this.#receive(link, stream, inbox));
       return stream === this.#streams[link];
     };
@@ -437,6 +435,17 @@ export class GatewayReplica {
       this.#sweep();
     });
   }
+}
+
+const sent = new WeakMap<ControllerLine, ControllerLine>();
+
+/** What arrives is what the schema says; a line that goes to several is the same for each. */
+function overTheWire(line: ControllerLine): ControllerLine {
+  const known = sent.get(line);
+  if (known !== undefined) return known;
+  const parsed = controllerLineSchema.parse(JSON.parse(JSON.stringify(line)));
+  sent.set(line, parsed);
+  return parsed;
 }
 
 function heldBy(held: Map<MemberState, Set<Exchange>>, member: MemberState): Set<Exchange> {

@@ -79,9 +79,9 @@ export interface BreakableKube extends KubeApi {
   breakWatches(how: WatchBreak): void;
 }
 
-async function latency({ clock, random }: PortOptions, [low, high]: readonly [number, number]): Promise<void> {
+function latency({ clock, random }: PortOptions, [low, high]: readonly [number, number]): Promise<void> | undefined {
   const ms = integerBetween(random, low, high);
-  if (ms > 0) await clock.sleep(ms);
+  return ms > 0 ? clock.sleep(ms) : undefined;
 }
 
 export function simulatedKube(api: KubeApi, find: (ref: ObjectRef) => KubeObject | undefined, options: PortOptions): BreakableKube {

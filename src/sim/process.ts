@@ -85,16 +85,24 @@ export class SimulatedProcess {
     if (call === this.#crashAt && this.#crashSide === "before") return this.#die();
     if (this.#pause !== undefined) await this.#pause.promise;
     if (!this.#isAlive) return never();
-    const settled = await effect().then(
-      (value) => () => value,
-      (error: unknown) => () => {
-        throw error;
-      },
-    );
+    let value: T;
+    try {
+      value = await effect();
+    } catch (error) {
+      if (await this.#isStillThere(call)) throw error;
+      return never();
+    }
+    // Nearly all of them: no turn more than the effect took.
+    if (this.#pause === undefined && call !== this.#crashAt && this.#isAlive) return value;
+    return (await this.#isStillThere(call)) ? value : never();
+  }
+
+  /** Once the effect is over: whether its caller hears of it. */
+  async #isStillThere(call: number): Promise<boolean> {
     if (this.#pause !== undefined) await this.#pause.promise;
-    if (call === this.#crashAt && this.#crashSide === "after") return this.#die();
-    if (call === this.#crashAt) void this.#dieSoon();
-    return this.#isAlive ? settled() : never();
+    if (call === this.#crashAt && this.#crashSide === "after") this.kill();
+    else if (call === this.#crashAt) void this.#dieSoon();
+    return this.#isAlive;
   }
 
   /** Looking at the clock is no call; the timers die with the process. */
