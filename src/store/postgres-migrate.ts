@@ -14,7 +14,8 @@ const PATIENCE_MS = 60_000;
 /** A table that others use is locked between their transactions; who waits for it longer than this makes them wait too. */
 const TABLE_LOCK_MS = 1_000;
 const TABLE_LOCK_ATTEMPTS = 30;
-const LOCK_NOT_AVAILABLE = "55P03";
+/** A lock is not to be had in time; or a transaction that works meanwhile took its locks in another order than ours. */
+const LOCKED = ["55P03", "40P01"];
 
 export interface Applied {
   readonly from: number;
@@ -74,7 +75,7 @@ async function apply(client: ClientBase, schema: string, migration: Migration): 
       return;
     } catch (error) {
       await client.query("rollback").catch(() => undefined); // the first error says more
-      if ((error as { readonly code?: unknown }).code !== LOCK_NOT_AVAILABLE || attempt >= TABLE_LOCK_ATTEMPTS) throw error;
+      if (!LOCKED.includes(String((error as { readonly code?: unknown }).code)) || attempt >= TABLE_LOCK_ATTEMPTS) throw error;
     }
   }
 }

@@ -106,6 +106,29 @@ test("a migration that fails leaves nothing of itself", async () => {
   await store.close();
 });
 
+test("a migration that meets a transaction which took its locks in another order is done anew", async () => {
+  const url = freshUrl();
+  await (await openStore(url)).close();
+  const schema = /schema=(\w+)/.exec(url)?.[1] ?? "";
+  // Of the two the migration looks for a circle, once, when it has waited for so long: by then it must be closed.
+  await admin.query("alter role relevo set deadlock_timeout = '700ms'");
+  const options = `-c search_path=${schema} -c deadlock_timeout=30s`;
+  const other = new pg.Client({ host: "127.0.0.1", port: cluster.port, user: "relevo", database: "postgres", options });
+  await other.connect();
+  await other.query("begin; select 1 from instances");
+  const added = ["pools", "instances"].map((table) => `ALTER TABLE ${table} ADD COLUMN later INTEGER`);
+  const opened = openStore({ path: url, migrations: [...MIGRATIONS, { number: MIGRATIONS.length + 1, statements: added }] });
+  const waiting = () => admin.query("select count(*)::int as n from pg_locks where not granted").then(({ rows }) => rows[0]?.n);
+  await expect.poll(waiting, { timeout: 5_000, interval: 5 }).toBe(1);
+  await other.query("select 1 from pools");
+  await other.query("commit");
+  await other.end();
+  const store = await opened;
+  await admin.query("alter role relevo reset deadlock_timeout");
+  expect((await store.describeStore()).schema).toBe(MIGRATIONS.length + 1);
+  await store.close();
+});
+
 test("a schema with tables of another program is refused and left as it is", async () => {
   await admin.query("create schema theirs; create table theirs.users (id int)");
   await expect(openStore(cluster.url("theirs"))).rejects.toMatchObject({ code: "store_corrupt" });
