@@ -17,7 +17,7 @@ import type { Rewound } from "../plan/snapshot.ts";
 import { type Authority, isStoreUnavailable, type PoolRows, staleEpoch, type StoreEra } from "../store/port.ts";
 import { Claims, LOOK_AGAIN_MS } from "./claims.ts";
 import { Collector } from "./collector.ts";
-import { type DeletionCause, DeletionCauses, heldWhileUnknown, isOrphaned, toldWhileUnknown } from "./deletion-cause.ts";
+import { type DeletionCause, DeletionCauses, heldWhileUnknown, isOrphaned } from "./deletion-cause.ts";
 import { FixedServices } from "./fixed-service.ts";
 import { type PoolEntry, POOL_FINALIZER } from "./pool-informer.ts";
 import { Rest } from "./rest.ts";
@@ -203,7 +203,7 @@ export class Controller {
     const rows = entry && (await this.#parts.store.readPool(pool));
     if (!entry || !rows) return undefined;
     const rewound = await this.#rewoundBy(entry, rows);
-    const pass = this.#look.make(await this.#services.holdOn(entry, rows), rows, rewound, false);
+    const pass = this.#look.make(await this.#services.holdOn(entry, rows), rows, { rewound, isPass: false });
     // Another one judges its writers.
     if (this.#claims.of(pool) === undefined && this.#parts.members.isShared) this.#parts.leases.forget(pool);
     return pass;
@@ -279,7 +279,7 @@ export class Controller {
     if (this.#isPast(found)) return this.#parts.clock.now();
     const restsUntil = notes.length + held.length > 0 ? null : this.#restsUntil(entry, rows);
     if (restsUntil !== null) return restsUntil;
-    const pass = withHolds(toldWhileUnknown(this.#look.make(entry, rows), cause), [...held, ...notes]);
+    const pass = withHolds(this.#look.make(entry, rows, { cause }), [...held, ...notes]);
     this.#passes.set(key, pass);
     this.#parts.capacity.note(pass.snapshot);
     this.#assertOwned(authority);
@@ -324,7 +324,7 @@ export class Controller {
    */
   #onlyLook(authority: Authority, entry: PoolEntry, rows: PoolRows, rewound: Rewound | null): Instant {
     this.#assertOwned(authority);
-    const pass = this.#look.make(entry, rows, rewound, false);
+    const pass = this.#look.make(entry, rows, { rewound, isPass: false });
     const before = this.#passes.get(entry.key)?.snapshot.rewound ?? null;
     if (rewound !== null && before === null) this.#log("error", "the store was rewound", { pool: entry.key, ...rewound });
     this.#passes.set(entry.key, pass);

@@ -3,10 +3,8 @@ import { expect, test } from "vitest";
 import { poolOf } from "../../test/builders/pool.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
 import { type KubeApi, KubeApiError, type KubeObject } from "../kube/api.ts";
-import { type DeletionCause, DeletionCauses, heldWhileUnknown, toldWhileUnknown } from "./deletion-cause.ts";
-import { reason, type ReasonCode } from "../model/reasons.ts";
+import { type DeletionCause, DeletionCauses, heldWhileUnknown } from "./deletion-cause.ts";
 import type { PoolRows } from "../store/port.ts";
-import type { Pass } from "./pass.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 
 type State = "there" | "terminating" | number;
@@ -130,16 +128,10 @@ test("what is known of a Pool says nothing of another one of its name", async ()
   expect(await causes.of(entryOf("uid-2"))).toEqual(CRD);
 });
 
-test.each([
-  ["nobody froze it", null, ["nothing_to_do", "deletion_cause_unknown"]],
-  ["somebody froze it too", { until: 1, why: "an audit", by: "ann" }, ["frozen", "nothing_to_do", "deletion_cause_unknown"]],
-])("while the cause is unknown, and %s, each reason has its own code", (_, freeze, told) => {
-  const cause = unknown("test: answered 503 (kube_503)");
-  const rows = heldWhileUnknown({ freeze } as PoolRows, cause, 0);
-  const holds = ["frozen", "nothing_to_do"].map((code) => ({ kind: "hold", subject: "", reason: reason(code as ReasonCode) }));
-  const pass = { snapshot: { freeze: rows.freeze }, plan: { holds } } as unknown as Pass;
-
-  expect(toldWhileUnknown(pass, cause).plan.holds.map(({ reason: { code } }) => code)).toEqual(told);
-  expect(toldWhileUnknown(pass, OWN)).toBe(pass);
-  expect(rows.freeze?.why).toMatch(/nothing of it is drained: test: answered 503 \(kube_503\)/);
+test("while the cause is unknown the pool is held as if it were frozen, for what was found; a known cause holds nothing", () => {
+  const rows = { freeze: null } as PoolRows;
+  const why =
+    "it is being deleted, and whether its CRD or its namespace goes too cannot be read, so nothing of it is drained: test: answered 503 (kube_503)";
+  expect(heldWhileUnknown(rows, unknown("test: answered 503 (kube_503)"), 0).freeze).toEqual({ until: 10_000, why, by: "relevo" });
+  expect(heldWhileUnknown(rows, OWN, 0)).toBe(rows);
 });

@@ -9,10 +9,9 @@ import { describeError } from "../kernel/errors.ts";
 import { isNotFound, type KubeApi, type ObjectRef } from "../kube/api.ts";
 import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, POOLS } from "../kube/resources.ts";
 import { reason, sentenceOf } from "../model/reasons.ts";
-import type { Hold } from "../plan/decision.ts";
 import type { PoolRows } from "../store/port.ts";
 import { joinFreezes } from "./freeze-config.ts";
-import type { ControllerLog, Pass } from "./pass.ts";
+import type { ControllerLog } from "./pass.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 
 /** Its CRD or namespace may be deleted while the Pool waits for its own end; and what could not be read is tried again. */
@@ -124,15 +123,6 @@ export function isOrphaned({ document }: PoolEntry, cause: DeletionCause): boole
 export function heldWhileUnknown(rows: PoolRows, cause: DeletionCause | null, now: Instant): PoolRows {
   if (cause?.kind !== "unknown") return rows;
   return { ...rows, freeze: joinFreezes(rows.freeze, { until: now + UNKNOWN_FOR_MS, why: whyOf(cause.found), by: "relevo" }) };
-}
-
-/** The reason of its own, in the place of a freeze that nobody asked for. */
-export function toldWhileUnknown(pass: Pass, cause: DeletionCause | null): Pass {
-  if (cause?.kind !== "unknown") return pass;
-  const isOurs = pass.snapshot.freeze?.why === whyOf(cause.found);
-  const holds = pass.plan.holds.filter(({ reason: { code } }) => !(isOurs && code === "frozen"));
-  const hold: Hold = { kind: "hold", subject: "", reason: reason("deletion_cause_unknown", { found: cause.found }) };
-  return { ...pass, plan: { ...pass.plan, holds: [...holds, hold] } };
 }
 
 function whyOf(found: string): string {

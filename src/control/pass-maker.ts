@@ -19,6 +19,7 @@ import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
 import type { PoolRows } from "../store/port.ts";
 import { HealthBrake, LeaseBrake } from "./brake.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
+import type { DeletionCause } from "./deletion-cause.ts";
 import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import type { Leftovers } from "./leftovers.ts";
@@ -29,6 +30,13 @@ import type { PoolEntry } from "./pool-informer.ts";
 import type { RoutePublisher } from "./route-publisher.ts";
 import { withoutRoute } from "./routes.ts";
 import type { StoreTrust } from "./store-trust.ts";
+
+export interface MakeOptions {
+  readonly rewound?: Rewound | null;
+  /** Of a Pool that is being deleted. */
+  readonly cause?: DeletionCause | null;
+  readonly isPass?: boolean;
+}
 
 export interface PassMakerParts {
   readonly world: World;
@@ -109,7 +117,7 @@ export class PassMaker {
   }
 
   /** With `isPass` false nobody acts on it, so nothing is promised for it either. */
-  make(entry: PoolEntry, rows: PoolRows, rewound: Rewound | null = null, isPass = true): Pass {
+  make(entry: PoolEntry, rows: PoolRows, { rewound = null, cause = null, isPass = true }: MakeOptions = {}): Pass {
     const now = this.#parts.clock.now();
     this.#parts.leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
     const holder = this.#parts.routes.holderOf(entry);
@@ -119,7 +127,8 @@ export class PassMaker {
     const advice = isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now);
     const noPlace = this.#parts.placementTroubles?.look(seen.pool, waitingPods(seen)) ?? NOTHING_KNOWN;
     const older = notYetActive(seen) ? olderReplica(this.#parts.members) : undefined;
-    const made = { ...seen, ...advice, noPlace, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, lastLooks, now)) };
+    const unknown = cause?.kind === "unknown" ? { deletionCauseUnknown: cause.found } : {};
+    const made = { ...seen, ...unknown, ...advice, noPlace, makesRoom: Math.max(advice.makesRoom, roomToMake(seen, lastLooks, now)) };
     const snapshot = older === undefined ? made : observing(made);
     const pass = { snapshot, plan: planPool(snapshot, now), at: now };
     return withHolds(pass, [

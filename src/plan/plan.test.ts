@@ -498,6 +498,17 @@ describe("size", () => {
   });
 });
 
+test.each([
+  ["nobody froze it", "", ["pool: deletion_cause_unknown"]],
+  ["somebody froze it too", "; ann: an audit", ["pool: deletion_cause_unknown", "pool: frozen"]],
+])("a pool that is held because nobody knows why it is deleted says that, and as frozen only when %s", (_, other, told) => {
+  const why =
+    "it is being deleted, and whether its CRD or its namespace goes too cannot be read, so nothing of it is drained: answered 503";
+  const freeze = { until: NOON + 10_000, why: `${why}${other}`, by: "relevo" };
+  const plan = planPool(poolOf({}, [instance("serving")], { deleting: true, freeze, deletionCauseUnknown: "answered 503" }), NOON);
+  expect([brief(plan), holds(plan)]).toEqual([[], told]);
+});
+
 test("while frozen nothing new is begun, what was promised a deadline still moves, and the reason is said", () => {
   const freeze = { until: at("13:00:00"), why: "audit", by: "eve" };
   const going = node("z", { cordoned: "by_us" });

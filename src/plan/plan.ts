@@ -6,7 +6,7 @@
 import type { Instant } from "../kernel/clock.ts";
 import { formatInstant } from "../kernel/clock.ts";
 import { isCandidate, isLeaving } from "../model/phase.ts";
-import { reason } from "../model/reasons.ts";
+import { reason, sentenceOf } from "../model/reasons.ts";
 import { Budget } from "./budget.ts";
 import type { Effect, Move, Plan } from "./decision.ts";
 import { planDisruption } from "./disruption.ts";
@@ -103,9 +103,16 @@ function planFrozen(pool: PoolSnapshot, now: Instant, draft: Draft): Plan {
   planWriter(pool, now, draft);
   // The latest start of a drain with a deadline comes also while the pool is frozen.
   if (nextLookAt !== null) draft.lookAgainAt(nextLookAt);
-  const freeze = pool.freeze;
-  if (freeze) draft.hold("", reason("frozen", { until: formatInstant(freeze.until), why: freeze.why }), freeze.until);
+  tellFreeze(pool, draft);
   return draft.finish();
+}
+
+/** What holds it because nobody knows why it is deleted is told by that reason: nobody asked for a freeze. */
+function tellFreeze({ freeze, deletionCauseUnknown: found }: PoolSnapshot, draft: Draft): void {
+  const unknown = found === undefined ? undefined : reason("deletion_cause_unknown", { found });
+  if (unknown !== undefined) draft.hold("", unknown, freeze?.until);
+  if (freeze === null || (unknown !== undefined && freeze.why === sentenceOf(unknown))) return;
+  draft.hold("", reason("frozen", { until: formatInstant(freeze.until), why: freeze.why }), freeze.until);
 }
 
 function isAcceptedWhileFrozen(decision: Effect | Move, bound: ReadonlySet<string>): boolean {

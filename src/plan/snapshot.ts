@@ -29,6 +29,8 @@ export interface PoolSnapshot {
   readonly authorityEpoch: Epoch;
   readonly generation: Epoch;
   readonly freeze: Freeze | null;
+  /** It is being deleted, and why cannot be read: what was found instead. Absent: it is known. Its freeze holds it meanwhile. */
+  readonly deletionCauseUnknown?: string;
   readonly instances: readonly InstanceSnapshot[];
   readonly openSteps: readonly StepRecord[];
   readonly failures: readonly {
