@@ -81,8 +81,9 @@ export const NOTICE_FAULTS: Handlers<NoticeFault> = {
     const { name, instanceId } = pickNode(injection.world, pick);
     if (instanceId === undefined || !cluster.provisioner.nodes().some((node) => node.name === name && node.isReady)) return false;
     const machine = { machineId: instanceId };
-    injection.post(maintenance(injection, machine, clock.now() + scenario.leadMs));
-    clock.after(afterMs, () => injection.post(maintenance(injection, machine, clock.now() + scenario.leadMs, "closed")));
+    const end = clock.now() + scenario.leadMs;
+    injection.post(maintenance(injection, machine, end));
+    clock.after(afterMs, () => injection.post(maintenance(injection, machine, end, "closed")));
     injection.lasts(clock.now() + afterMs + AFTERWARDS_MS);
     return true;
   },
@@ -125,6 +126,8 @@ function maintenance(injection: Injection, machine: MachineName, at: Instant, st
     region: machine.region ?? "eu-west-1",
     resources: [],
     detail: {
+      // The same of what is announced and what is taken back.
+      eventArn: `arn:aws:health:eu-west-1::event/EC2/${machine.machineId}/${at}`,
       service: "EC2",
       eventTypeCategory: "scheduledChange",
       statusCode,
