@@ -1,6 +1,7 @@
 /** Each route has its role, and nobody gets past it. */
 import { expect, test } from "vitest";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
+import { signBody } from "./access.ts";
 import { createServer } from "./app.ts";
 import type { Caller } from "./callers.ts";
 import { createLogger } from "./log.ts";
@@ -17,12 +18,14 @@ const CALLERS: Readonly<Record<string, Caller>> = {
   agent: { kind: "agent", name: "node-a", node: "node-a" },
 };
 
-async function aServer() {
+const SECRET = "the-secret-of-a-webhook";
+
+async function aServer(webhookSecret: string | null = null) {
   const clock = new VirtualClock(NOON);
   const fake = new FakeControlPlane();
   const log = createLogger({ level: "silent", name: "test", clock });
   const app = await createServer({
-    options: { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" },
+    options: { host: "127.0.0.1", token: null, webhookSecret, version: "0.0.0" },
     controlPlane: fake,
     metrics: createMetrics(),
     log,
@@ -149,11 +152,16 @@ test("an agent sends what agents send, for its own node", async () => {
 });
 
 test("many wrong tokens from one address are not looked at any more; who was let in lately still is", async () => {
-  const { call } = await aServer();
+  const { app, call } = await aServer(SECRET);
   expect((await call("GET /v1/pools", "viewer")).statusCode).toBe(200);
   const guesses = [];
   for (let guess = 0; guess < 25; guess++) guesses.push((await call("GET /v1/pools", `guess-${guess}`)).statusCode);
   expect(guesses).toEqual([...Array<number>(20).fill(401), ...Array<number>(5).fill(429)]);
   expect((await call("GET /v1/pools", "operator")).json().error.code).toBe("too_many_failures");
+  // A notice that is signed is no guess at a token, whoever else is at that address.
+  const payload = "{}";
+  const headers = { "content-type": "application/json", "x-relevo-signature": signBody(payload, SECRET) };
+  const notice = await app.inject({ method: "POST", url: "/v1/notices/eventbridge", headers, payload });
+  expect([notice.statusCode === 429, notice.statusCode === 401]).toEqual([false, false]);
   expect((await call("GET /v1/pools", "viewer")).statusCode).toBe(200);
 });
