@@ -6,7 +6,7 @@ import { rebalanceRecommendation, spotInterruptionWarning, stateChange } from ".
 import { agentReport } from "../notices/agent-report.ts";
 import { NOTICE_SOURCES } from "../notices/registry.ts";
 import { openStore } from "../store/store.ts";
-import type { Store } from "../store/port.ts";
+import { type Store, storeOutcomeUnknown } from "../store/port.ts";
 import { correlate } from "./correlate.ts";
 import { NoticeDesk, type NoticeDeskOptions } from "./notice-desk.ts";
 import { fakeNodes, type FakeNodes } from "./testing/fake-nodes.ts";
@@ -238,6 +238,61 @@ test("an agent speaks for the machine of its own node alone; while that is not s
     await say("a", "aws:///eu-west-1a/i-0000001"),
   ]).toEqual(["machine_not_yours terminal", "machine_not_yours retryable", "1 kept"]);
   expect(Object.keys(said(desk))).toEqual(["uid-a"]);
+});
+
+/** Keeps what it is given and says, so many times, that it does not know. */
+function forgetful(times: number): Store {
+  let left = times;
+  return new Proxy(store, {
+    get(target, name: keyof Store) {
+      const method = (target[name] as (...input: unknown[]) => Promise<unknown>).bind(target);
+      if (name !== "saveNotice") return method;
+      return async (...input: unknown[]) => {
+        const answer = await method(...input);
+        if (left-- > 0) throw storeOutcomeUnknown("the connection broke", undefined);
+        return answer;
+      };
+    },
+  });
+}
+
+test("what the store kept without saying so is acted upon, whether its sender tries again or not", async () => {
+  const nodes = fakeNodes();
+  nodes.put("node-a", "aws:///eu-west-1a/i-0000001");
+  const { desk, woken } = deskOver(nodes, { store: forgetful(1) });
+  await expect(take(desk, spot("e1"))).rejects.toMatchObject({ code: "store_unavailable" });
+  expect(said(desk)).toEqual({});
+  await clock.advance(1_100);
+  expect([said(desk), woken()]).toEqual([{ "uid-node-a": ["spot_interruption notice-1"] }, 1]);
+});
+
+test("what is a duplicate, and not known here, is read from the store", async () => {
+  const nodes = fakeNodes();
+  nodes.put("node-a", "aws:///eu-west-1a/i-0000001");
+  const { desk } = deskOver(nodes);
+  await desk.start();
+  await take(deskOver(nodes).desk, spot("e1"));
+  expect(await desk.receive("eventbridge", { body: spot("e1"), headers: {} })).toMatchObject({ duplicates: ["notice-2"] });
+  await clock.advance(1_100);
+  expect(said(desk)).toEqual({ "uid-node-a": ["spot_interruption notice-1"] });
+});
+
+test("a store that is away is read again until it answers", async () => {
+  const nodes = fakeNodes();
+  nodes.put("node-a", "aws:///eu-west-1a/i-0000001");
+  let isAway = true;
+  const away = new Proxy(forgetful(1), {
+    get(target, name: keyof Store) {
+      if (name !== "openNotices") return target[name];
+      return (since: number) => (isAway ? Promise.reject(storeOutcomeUnknown("away", undefined)) : target.openNotices(since));
+    },
+  });
+  const { desk } = deskOver(nodes, { store: away });
+  await expect(take(desk, spot("e1"))).rejects.toMatchObject({ code: "store_unavailable" });
+  await clock.advance(5_000);
+  isAway = false;
+  await clock.advance(1_100);
+  expect(said(desk)).toEqual({ "uid-node-a": ["spot_interruption notice-1"] });
 });
 
 test("a replica that is started again knows what was taken before", async () => {

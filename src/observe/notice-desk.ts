@@ -4,7 +4,7 @@
  * 1. A look costs what changed: the notices that are tied to the changed machine, and those tied to them. All are looked at only when time has changed
  *    something, at most once a second.
  * 2. What other replicas took is found by reading the store again, where several share it: the store is what counts, and an outcome that could not be written
- *    is written then.
+ *    is written then. So is what was kept here without this desk hearing of it: a store that fails may have kept it, and what the sender repeats is a duplicate.
  */
 import type { Clock, Timer } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
@@ -16,7 +16,7 @@ import { type Received, receiveNotice } from "../notices/receive.ts";
 import { findSource, NOTICE_SOURCES } from "../notices/registry.ts";
 import type { Announcement, NoticeMessage, NoticeSource } from "../notices/source.ts";
 import type { NodeFinding } from "../plan/snapshot.ts";
-import { MAX_OPEN_NOTICES, type NoticeRecord, type Store } from "../store/port.ts";
+import { isStoreUnavailable, MAX_OPEN_NOTICES, type NoticeRecord, type Store } from "../store/port.ts";
 import { type Correlation, correlate, type NodeIdentity } from "./correlate.ts";
 import { OpenNotices } from "./open-notices.ts";
 import type { World } from "./world.ts";
@@ -26,6 +26,8 @@ const READ_BACK_MS = 7 * 24 * 3_600_000;
 /** Machines that went, and subjects of notices, are remembered up to this many. */
 const MAX_REMEMBERED = 10_000;
 const LOOK_AT_ALL_EVERY_MS = 1_000;
+/** Until the store is read again when it may have what is not known here. */
+const REREAD_AFTER_MS = 1_000;
 const TERMINATING = "autoscaling:EC2_INSTANCE_TERMINATING";
 const ENDED = new Set(["matched", "node_gone", "passed", "withdrawn", "other_cluster", "duplicate", "ignored"]);
 
@@ -143,10 +145,14 @@ export class NoticeDesk {
       ids,
       ...(spotLeadMs === undefined ? {} : { spotLeadMs }),
       ...(node === undefined ? {} : { assertMay: (said) => this.#assertOwnMachine(node, said) }),
+    }).catch((error: unknown) => {
+      if (isStoreUnavailable(error)) this.#rereadLater(REREAD_AFTER_MS);
+      throw error;
     });
     let isNews = false;
     for (const { notice, outcome } of received) {
       this.#options.onOutcome(source.name, outcome);
+      if (outcome === "duplicate") this.#rereadLater(REREAD_AFTER_MS);
       if (outcome !== "received") continue;
       const record = recordOfNotice(notice);
       this.#keep(record);
@@ -219,20 +225,28 @@ export class NoticeDesk {
 
   // ---- what other replicas took
 
-  #rereadLater(): void {
-    const { clock, rereadEveryMs } = this.#options;
-    if (this.#isStopped || rereadEveryMs === undefined) return;
-    this.#rereadTimer = clock.after(rereadEveryMs, () => void this.#reread().finally(() => this.#rereadLater()));
+  /** The next one that is due is enough. */
+  #rereadLater(inMs = this.#options.rereadEveryMs): void {
+    if (this.#isStopped || inMs === undefined || this.#rereadTimer !== undefined) return;
+    this.#rereadTimer = this.#options.clock.after(inMs, () => void this.#rereadNow());
   }
 
-  async #reread(): Promise<void> {
+  async #rereadNow(): Promise<void> {
+    const isRead = await this.#reread();
+    this.#rereadTimer = undefined;
+    if (isRead) this.#rereadLater();
+    else this.#rereadLater(REREAD_AFTER_MS);
+  }
+
+  /** False when the store could not be read. */
+  async #reread(): Promise<boolean> {
     const known = new Set([...this.#open.all()].map(({ id }) => id));
     let stored: readonly NoticeRecord[];
     try {
       stored = await this.#readOpen();
     } catch (error) {
       this.#options.log("debug", "the open notices could not be read again", { error });
-      return;
+      return false;
     }
     const before = this.#findings;
     for (const notice of stored) {
@@ -245,6 +259,7 @@ export class NoticeDesk {
     if (stored.length < MAX_OPEN_NOTICES)
       for (const notice of [...this.#open.all()]) if (known.has(notice.id) && !inStore.has(notice.id)) this.#forget(notice);
     if (this.#findings !== before) this.#options.onChange();
+    return true;
   }
 
   /** Another replica ended it. */
