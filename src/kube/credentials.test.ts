@@ -118,7 +118,7 @@ test("a plugin that fails is a retryable error with its words, and is asked agai
   await expect(credentials.current()).rejects.toThrow(refusal);
 });
 
-test("a plugin that hangs is given up after half a minute, and not started a second time beside itself", async () => {
+test("a plugin that hangs is given up after half a minute, and not started a second time beside itself before minutes are over", async () => {
   const command = file("hanging", `#!/bin/sh\necho call >> "${folder}/calls"\nexec sleep 3\n`);
   chmodSync(command, 0o700);
   const credentials = credentialsOf({ exec: { command, args: [] } });
@@ -130,4 +130,9 @@ test("a plugin that hangs is given up after half a minute, and not started a sec
   await clock.advance(30_000);
   expect(await second).toMatchObject({ code: "kube_credentials" });
   expect(await calls()).toBe(1);
+  await clock.advance(240_000);
+  const third = credentials.current().catch((error: unknown) => error);
+  await expect.poll(calls).toBe(2);
+  await clock.advance(30_000);
+  expect(await third).toMatchObject({ code: "kube_credentials" });
 });

@@ -29,12 +29,14 @@ export interface KubeCredentials {
 const KEPT_MS = 60_000;
 const REFUSED_AGAIN_MS = 10_000;
 const PLUGIN_LIMIT_MS = 30_000;
+/** The library cannot end it; after so long another one is started, or one that hangs for ever would lock us out for ever. */
+const PLUGIN_GIVEN_UP_MS = 300_000;
 
 export class KubeconfigCredentials implements KubeCredentials {
   readonly #load: () => Promise<KubeConfig>;
   readonly #clock: Clock;
   #config: { readonly config: KubeConfig; readonly readAt: number } | undefined;
-  #asking: Promise<KubeIdentity> | undefined;
+  #asking: { readonly answer: Promise<KubeIdentity>; readonly since: number } | undefined;
   #refusedAt = Number.NEGATIVE_INFINITY;
 
   constructor(load: () => Promise<KubeConfig>, clock: Clock) {
@@ -42,15 +44,15 @@ export class KubeconfigCredentials implements KubeCredentials {
     this.#clock = clock;
   }
 
-  /** Many calls at once ask once: a plugin is a process. One that hangs is not started again beside itself. */
+  /** Many calls at once ask once: a plugin is a process. One that hangs is not started again beside itself, for some minutes. */
   async current(): Promise<KubeIdentity> {
-    this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
+    const answer = this.#askOnce();
     const ending = new AbortController();
     const limit = this.#clock.sleep(PLUGIN_LIMIT_MS, ending.signal).then(() => {
       throw new Error(`no answer after ${PLUGIN_LIMIT_MS / 1_000} s`);
     });
     try {
-      return await Promise.race([this.#asking, limit]);
+      return await Promise.race([answer, limit]);
     } catch (cause) {
       const found = cause instanceof Error ? cause.message : String(cause);
       const what = "the credentials for the API server could not be had";
@@ -59,6 +61,19 @@ export class KubeconfigCredentials implements KubeCredentials {
       limit.catch(() => undefined); // aborted below: nobody waits for it any more
       ending.abort(new Error("answered"));
     }
+  }
+
+  #askOnce(): Promise<KubeIdentity> {
+    const now = this.#clock.monotonic();
+    if (this.#asking !== undefined && now - this.#asking.since < PLUGIN_GIVEN_UP_MS) return this.#asking.answer;
+    const asking = {
+      since: now,
+      answer: this.#ask().finally(() => {
+        if (this.#asking === asking) this.#asking = undefined;
+      }),
+    };
+    this.#asking = asking;
+    return asking.answer;
   }
 
   refused(): boolean {

@@ -32,9 +32,9 @@ interface ClusterModule {
 }
 
 export interface PeerOptions {
-  /** Appended to the API server's command line. */
   /** Without: all, Karpenter too. */
   readonly parts?: readonly string[] | undefined;
+  /** Appended to its command line. */
   readonly apiserverFlags: readonly string[];
   /** Told what the build says, line by line. */
   readonly progress: (line: string) => void;
