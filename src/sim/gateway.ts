@@ -12,12 +12,13 @@ import { isStaleEpoch } from "../gateway/stale.ts";
 import type { Clock, Timer } from "../kernel/clock.ts";
 import type { Ids } from "../kernel/ids.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
-import { type ControllerLine, controllerLineSchema, type GatewayReport } from "../model/membership.ts";
+import type { ControllerLine, GatewayReport } from "../model/membership.ts";
 import type { EventLog } from "./event-log.ts";
 import { type Ask, Exchange, type RequestOutcome } from "./exchange.ts";
 import type { Observe } from "./events.ts";
 import type { InstanceProcess, Instances, Work } from "./instances.ts";
 import type { SimulatedProcess } from "./process.ts";
+import { overTheWire } from "./wire.ts";
 
 /** How a replica reaches whatever controller is there; both reject when none is. */
 export interface ControllerLink {
@@ -435,17 +436,6 @@ export class GatewayReplica {
       this.#sweep();
     });
   }
-}
-
-const sent = new WeakMap<ControllerLine, ControllerLine>();
-
-/** What arrives is what the schema says; a line that goes to several is the same for each. */
-function overTheWire(line: ControllerLine): ControllerLine {
-  const known = sent.get(line);
-  if (known !== undefined) return known;
-  const parsed = controllerLineSchema.parse(JSON.parse(JSON.stringify(line)));
-  sent.set(line, parsed);
-  return parsed;
 }
 
 function heldBy(held: Map<MemberState, Set<Exchange>>, member: MemberState): Set<Exchange> {
