@@ -414,7 +414,9 @@ export class Controller {
 
   #failed(key: string, error: unknown): void {
     const code = error instanceof RelevoError ? error.code : "unexpected";
-    this.#log("error", "the pass failed and is tried again", { pool: key, code, error });
+    // Where there are several, that is how a replica hears that another one has claimed the pool.
+    if (code === "stale_epoch" && this.#parts.members.isShared) this.#log("info", "the pool is owned under another epoch", { pool: key });
+    else this.#log("error", "the pass failed and is tried again", { pool: key, code, error });
     this.#troubles.set(key, describeError(error));
     // While the store is away nobody can renew. What else keeps a pool's pass is no gap in the observation of leases, least of all of other pools'.
     if (isStoreUnavailable(error)) this.#parts.leases.interrupted();
