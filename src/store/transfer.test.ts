@@ -142,7 +142,7 @@ test("lines are ended by a line feed alone, wherever the bytes are parted: what 
   const bytes = Buffer.from(text).toString("latin1");
   const whole = ['{"body":"a\u2028b\u2029c\r\u0085ü"}', "{}", "last"];
   expect(await read([bytes])).toEqual(whole);
-  expect(await read([...bytes])).toEqual(whole);
+  expect(await read(Array.from(bytes))).toEqual(whole);
   expect(await read([])).toEqual([]);
 });
 
