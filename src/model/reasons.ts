@@ -51,9 +51,36 @@ export const REASONS = {
   pool_orphaned: "its pool is deleted with the policy orphan: nothing of it is touched any more",
   surplus_candidate: "{held} instances are there or on their way and {desired} are desired: a candidate is given up",
 
+  scale_up: "{work} pieces of work wait or are taken and one instance is to have {target}: {from} instances become {to}",
+  scale_down: "{work} pieces of work wait or are taken and one instance is to have {target}: {from} instances become {to}",
+  scale_bounds: "the size must be from {floor} to {limit} ({bound}): {from} instances become {to}",
+  scale_fallback:
+    "nothing valid was read of the demand since {since} ({trouble}): {from} instances become {to}, as scale.fallback declares",
+
   evacuation_late: "it cannot be saved in time ({why}: {missing}); its replacement is meant to serve at {servingAt}",
 
   // why it does nothing, or not yet
+  scale_paused: "scale.pausedAt is {pausedAt}: the size is {size} whatever the demand",
+  scale_demand_invalid: "the demand cannot be believed ({trouble}: {detail}): the size stays {desired}, as it was decided last",
+  scale_demand_unread: "the demand was not read yet: the size stays {desired}",
+  scale_tolerance: "{wanted} instances are wanted: that is within {tolerance} % of {desired}",
+  scale_up_window: "{wanted} instances are wanted, and {lowest} were within the last {window}: more come when that is over at {until}",
+  scale_down_window: "{wanted} instances are wanted, and {highest} were within the last {window}: fewer stay when that is over at {until}",
+  scale_cooldown: "{wanted} instances are wanted, and the last change was in the other direction: {desired} stay until {until}",
+  scale_step: "{wanted} instances are wanted: no more than {most} are changed within {per}, the next at {until}",
+  scale_at_max: "{wanted} instances are wanted and size.max is {limit}",
+  scale_at_quota: "{wanted} instances are wanted and a quota refuses more than {limit}",
+  scale_settling:
+    "{wanted} instances are wanted, and the controller is new: before {until} it cannot tell what the slots of the {serving} that serve do",
+  scale_held_stuck:
+    "{wanted} instances are wanted and {stuck} of {busy} busy slots make no progress (at most {share} % may): more instances would be stuck too, what is stuck is repaired first; held since {since}",
+  scale_held_slowing:
+    "{wanted} instances are wanted and a busy slot finishes {now} jobs a minute where {usual} are usual: more instances would not finish more; held since {since}",
+  scale_held_no_gain:
+    "{wanted} instances are wanted, and the last rise from {from} to {to} raised no throughput ({before} jobs a minute before, {now} now): what bounds it is elsewhere; held since {since}",
+  scale_held_blind:
+    "{wanted} instances are wanted, the growth was held back, and {answering} of {serving} that serve say what their slots do: held since {since}",
+  scale_held_long: "{wanted} instances are wanted and the growth is held back since {since}, longer than {holdFor} ({cause}): {todo}",
   evacuation_wait:
     "its turn to be evacuated comes at {until}, to {supply}: more urgent ones are before it, and a site takes over only so many at a time",
   evacuation_held_back:

@@ -15,6 +15,7 @@ export class Draft {
   readonly #givenUp = new Set<string>();
   readonly #cordoned = new Set<string>();
   #nextLookAt: Instant | null = null;
+  #recommendation: number | null = null;
 
   decide(decision: Effect | Move): void {
     this.#decisions.push(decision);
@@ -27,6 +28,11 @@ export class Draft {
   hold(subject: string, reason: Reason, until?: Instant): void {
     this.#holds.push(until === undefined ? { kind: "hold", subject, reason } : { kind: "hold", subject, reason, until });
     if (until !== undefined) this.lookAgainAt(until);
+  }
+
+  /** The size that the demand wants now; null: nothing can be said. */
+  recommend(size: number | null): void {
+    this.#recommendation = size;
   }
 
   lookAgainAt(at: Instant): void {
@@ -86,6 +92,6 @@ export class Draft {
   }
 
   finish(): Plan {
-    return { decisions: this.#decisions, holds: this.#holds, nextLookAt: this.#nextLookAt, recommendation: null };
+    return { decisions: this.#decisions, holds: this.#holds, nextLookAt: this.#nextLookAt, recommendation: this.#recommendation };
   }
 }

@@ -13,6 +13,7 @@ import { ANYWHERE, isAnywhere, type Placement } from "../model/placement.ts";
 import type { PlacementTrouble } from "../model/pod-loss.ts";
 import { reason, type Reason } from "../model/reasons.ts";
 import type { Draft } from "./draft.ts";
+import { sizeOf } from "./scaling/size-of.ts";
 import type { GatewayState, InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { refillReason } from "./standby.ts";
 import { waitsForFence } from "./writer.ts";
@@ -97,7 +98,7 @@ function placementFor(pool: PoolSnapshot, { record }: InstanceSnapshot): Placeme
 function whyCreated(pool: PoolSnapshot, instance: InstanceSnapshot): Reason {
   if (isStandby(instance)) return refillReason(pool, instance);
   const predecessor = predecessorOf(pool, instance);
-  if (!predecessor) return reason("below_desired", { serving: servingOf(pool).length, desired: pool.spec.size.desired });
+  if (!predecessor) return reason("below_desired", { serving: servingOf(pool).length, desired: sizeOf(pool) });
   const why = isLeaving(predecessor.record.phase) ? "replace_lost" : "replace_condemned";
   return reason(why, { instance: idOf(predecessor), evidence: describeEvidence(gravestEvidence(predecessor)) });
 }

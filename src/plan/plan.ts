@@ -13,6 +13,7 @@ import { planDisruption } from "./disruption.ts";
 import { Draft } from "./draft.ts";
 import { planEvidence } from "./evidence.ts";
 import { planLifecycle } from "./lifecycle.ts";
+import { planScaling } from "./scaling/plan-scaling.ts";
 import { planSize } from "./size.ts";
 import { planStandby } from "./standby.ts";
 import { planStrangers } from "./strangers.ts";
@@ -54,7 +55,7 @@ function inOrder(pool: PoolSnapshot): PoolSnapshot {
 }
 
 function planAll(pool: PoolSnapshot, now: Instant, draft: Draft): void {
-  const desired = desiredOf(pool, draft);
+  const desired = desiredOf(pool, now, draft);
   const budget = Budget.of(pool, desired);
   planEvidence(pool, now, draft);
   for (const instance of pool.instances) {
@@ -75,11 +76,11 @@ function planAll(pool: PoolSnapshot, now: Instant, draft: Draft): void {
   if (draft.isIdle()) draft.hold("", reason("nothing_to_do"));
 }
 
-function desiredOf(pool: PoolSnapshot, draft: Draft): number {
-  if (!pool.deleting) return pool.spec.size.desired;
-  if (pool.spec.deletion === "drain") return 0;
-  draft.hold("", reason("deletion_refused", { live: pool.instances.filter(({ record }) => !isLeaving(record.phase)).length }));
-  return pool.spec.size.desired;
+function desiredOf(pool: PoolSnapshot, now: Instant, draft: Draft): number {
+  if (pool.deleting && pool.spec.deletion === "drain") return 0;
+  if (pool.deleting)
+    draft.hold("", reason("deletion_refused", { live: pool.instances.filter(({ record }) => !isLeaving(record.phase)).length }));
+  return planScaling(pool, now, draft);
 }
 
 /**
@@ -89,7 +90,8 @@ function desiredOf(pool: PoolSnapshot, draft: Draft): number {
 function planFrozen(pool: PoolSnapshot, now: Instant, draft: Draft): Plan {
   const all = new Draft();
   planAll(pool, now, all);
-  const { decisions, nextLookAt } = all.finish();
+  const { decisions, nextLookAt, recommendation } = all.finish();
+  draft.recommend(recommendation);
   const bound = new Set(pool.instances.filter(({ evidence }) => evidence.some(({ loss }) => loss === "deadline")).map(idOf));
   // One whose predecessor is gone by now was promised to whoever needed it.
   const there = new Set(pool.instances.map(idOf));

@@ -73,7 +73,10 @@ function lostHolder(pool: PoolSnapshot, ordinal: number): InstanceSnapshot | und
     .toSorted((a, b) => b.record.createdAt - a.record.createdAt || compareText(idOf(b), idOf(a)))[0];
 }
 
-/** Those whose place another one holds too first, then those that take no traffic, then the condemned, then the highest ordinal. Drains wait for a spare one like any other voluntary drain. */
+/**
+ * Those whose place another one holds too first, then those that take no traffic, then the condemned, then who has least to finish, then the highest ordinal.
+ * Drains wait for a spare one like any other voluntary drain, and none has an end of its own: what a busy slot does is finished.
+ */
 function shrink(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desired: number, budget: Budget, draft: Draft): void {
   const surplus = holders
     .toSorted(
@@ -82,6 +85,7 @@ function shrink(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desire
         Number(isRoutedNow(a)) - Number(isRoutedNow(b)) ||
         Number(isCondemned(b)) - Number(isCondemned(a)) ||
         Number(isServing(a)) - Number(isServing(b)) ||
+        compareWork(a, b) ||
         Number(b.lease.state === "none") - Number(a.lease.state === "none") ||
         b.record.ordinal - a.record.ordinal ||
         compareText(idOf(a), idOf(b)),
@@ -94,6 +98,15 @@ function shrink(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desire
     // One that no gateway has applied yet may never serve; a pool that goes does not wait for that.
     else if (pool.deleting) drainUnserved(pool, instance, desired, budget, draft);
   }
+}
+
+/**
+ * Least busy first, and of those the one that has been stuck longest: what a stuck slot holds makes no progress here either, and a well instance stays in its place.
+ * Who says nothing of slots comes after those that are known to do less.
+ */
+function compareWork(a: InstanceSnapshot, b: InstanceSnapshot): number {
+  if (a.slots === null || b.slots === null) return Number(a.slots === null) - Number(b.slots === null);
+  return a.slots.progressing - b.slots.progressing || b.slots.longestQuietMs - a.slots.longestQuietMs || a.slots.stuck - b.slots.stuck;
 }
 
 function sharesPlace({ record }: InstanceSnapshot, holders: readonly InstanceSnapshot[]): boolean {

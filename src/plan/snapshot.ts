@@ -12,6 +12,7 @@ import type { PoolSpec } from "../model/pool.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { Workload } from "../model/writer.ts";
 import type { DemandView } from "../model/demand.ts";
+import type { ProvenCapacity } from "../model/proven.ts";
 import type { ScaleState } from "../model/scale.ts";
 import type { InstanceSlots, PoolSlots } from "../model/slots.ts";
 import type { Grant } from "./evacuation/types.ts";
@@ -71,6 +72,8 @@ export interface PoolSnapshot {
   readonly slots: PoolSlots | null;
   /** What was decided last of its size; null: nothing yet. */
   readonly scale: ScaleState | null;
+  /** What a load test has shown of it; null: none was made. */
+  readonly proven: ProvenCapacity | null;
   /** What was wanted at the looks before this one, oldest first. */
   readonly recommended: readonly Recommendation[];
   /** Objects under this pool's label whose instance is in no row, by instance. */

@@ -8,13 +8,14 @@ import type { Instant } from "../../kernel/clock.ts";
 import { candidateGate } from "../candidates.ts";
 import { compareText, compareUrgency, deadlineOf, idOf, isCondemned, isHeld, isRoutedNow, isStandby, lossOf } from "../view.ts";
 import { mayAct } from "../disruption.ts";
+import { sizeOf } from "../scaling/size-of.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "../snapshot.ts";
 import type { Evacuee } from "./types.ts";
 
 export function evacueesOf(pool: PoolSnapshot, now: Instant): readonly Evacuee[] {
   if (!pool.instances.some(isCondemned) || (pool.awaitsWitnesses && now < pool.settledAt)) return [];
   const isFrozen = pool.freeze !== null && now < pool.freeze.until;
-  const desired = pool.deleting && pool.spec.deletion === "drain" ? 0 : pool.spec.size.desired;
+  const desired = pool.deleting && pool.spec.deletion === "drain" ? 0 : sizeOf(pool);
   const staying = pool.instances.filter((instance) => isHeld(instance) && !isStandby(instance) && !isCondemned(instance));
   const taken = new Set(pool.instances.filter((instance) => isHeld(instance) && !isStandby(instance)).map(({ record }) => record.ordinal));
   const replaced = new Set(pool.instances.filter(isHeld).map(({ record }) => record.replaces));

@@ -29,10 +29,14 @@ export interface ScalingInput {
     readonly serving: number;
     /** Being made: they are counted as capacity already. */
     readonly coming: number;
+    /** Since when at least `desired` serve; null: they do not. */
+    readonly fullSince: Instant | null;
   };
-  /** Within the longer of both windows, oldest first; since this controller looks. */
+  /** Before it the controller is new or was away: that nobody says anything of slots means nothing yet. */
+  readonly settledAt: Instant;
+  /** As `rememberRecommendation` keeps them: of the longer of both windows, and what was wanted when it began; since this controller looks. */
   readonly recommended: readonly Recommendation[];
-  /** Since when the growth is held back for one and the same reason; null: it is not. */
+  /** Since when the growth is held back without a pause because more instances would not help (K6), whichever of its signs was seen; null: it is not. */
   readonly heldSince: Instant | null;
 }
 
