@@ -100,7 +100,11 @@ function measure(pools: readonly BenchPool[], world: World, clock: VirtualClock,
         rewound: null,
         awaitsWitnesses: false,
         recoveredAt: null,
-        leftovers: new Map(),
+        demand: null,
+    slots: () => null,
+    slotsTogether: () => null,
+    recommended: [],
+    leftovers: new Map(),
         now: at,
       });
       const braked = { ...snapshot, brake: brake.look([...last.filter(({ pool }) => pool !== snapshot.pool), snapshot]), leaseBrake: null };

@@ -7,6 +7,8 @@ import type { KubeApi } from "../kube/api.ts";
 import type { Informer } from "../kube/informer.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { HealthMonitor } from "../observe/health.ts";
+import type { DemandMonitor } from "../observe/demand-monitor.ts";
+import type { SlotsMonitor } from "../observe/slots-monitor.ts";
 import type { LeaseWatch } from "../observe/lease-watch.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
 import type { PlacementTroubles } from "../observe/placement-troubles.ts";
@@ -32,6 +34,8 @@ export interface ControllerParts {
   readonly witnesses: Witnesses;
   readonly health: HealthMonitor;
   readonly leases: LeaseWatch;
+  readonly demand: DemandMonitor;
+  readonly slots: SlotsMonitor;
   readonly notices: NoticeDesk;
   readonly capacity: CapacityMonitor;
   readonly evacuation: EvacuationDesk;

@@ -11,7 +11,7 @@
 import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import { describeError, RelevoError } from "../kernel/errors.ts";
-import { routeOf } from "../model/pool.ts";
+import { hasRoute, routeOf } from "../model/pool.ts";
 import { NamedReads } from "../observe/named-reads.ts";
 import type { Rewound } from "../plan/snapshot.ts";
 import { type Authority, isStoreUnavailable, type PoolRows, staleEpoch, type StoreEra } from "../store/port.ts";
@@ -119,8 +119,10 @@ export class Controller {
   }
 
   stop(): void {
-    const { world, pools, gateways, health, leases, freezes } = this.#parts;
+    const { world, pools, gateways, health, leases, freezes, demand, slots } = this.#parts;
     leases.stop();
+    demand.stop();
+    slots.stop();
     this.#queue.stop();
     this.#collector.stop();
     world.stop();
@@ -286,6 +288,7 @@ export class Controller {
     this.#follow(entry, rows);
     this.#routes.publish(entry, rows);
 
+    if (pass.plan.recommendation !== null) this.#parts.demand.remember(key, pass.plan.recommendation, pass.at);
     this.#rest.note(entry, rows, pass);
     const moved = await this.#acts.commitMoves(authority, pass);
     if (!this.#isPast(found)) await this.#acts.begin(authority, pass);
@@ -308,8 +311,8 @@ export class Controller {
   }
 
   #rewoundBy(entry: PoolEntry, rows: PoolRows): Promise<Rewound | null> {
-    const isTaken = this.#routes.holderOf(entry) !== undefined;
-    return this.#trust.rewoundBy(rows, isTaken ? null : routeOf(entry.document), this.#claims.of(rows.pool));
+    const isNone = !hasRoute(entry.document) || this.#routes.holderOf(entry) !== undefined;
+    return this.#trust.rewoundBy(rows, isNone ? null : routeOf(entry.document), this.#claims.of(rows.pool));
   }
 
   /** While a pass waited for the store, a gateway replica may have come and shown that the pool is another's: what this one says of it is old. */
@@ -350,7 +353,13 @@ export class Controller {
   }
 
   #follow(entry: PoolEntry, rows: PoolRows): void {
-    this.#parts.health.follow(new Set(rows.instances.map(({ id }) => id)), watchedOf(entry, rows));
+    const instances = new Set(rows.instances.map(({ id }) => id));
+    const watched = watchedOf(entry, rows);
+    const { spec } = entry.document;
+    this.#parts.health.follow(instances, watched);
+    if (spec.driver === "worker") this.#parts.slots.follow(entry.key, instances, watched, spec.worker.stuckAfter);
+    if (entry.isDeleting) this.#parts.demand.forget(entry.key);
+    else this.#parts.demand.follow(entry.key, entry.document);
   }
 
   async #orphan(entry: PoolEntry, cause: DeletionCause): Promise<null> {
@@ -378,6 +387,8 @@ export class Controller {
     this.#services.forget(key);
     this.#deletions.forget(key);
     this.#parts.evacuation.forget(key);
+    this.#parts.demand.forget(key);
+    this.#parts.slots.forget(key);
     this.#leftovers.forget(key);
     this.#rest.forget(key);
     this.#claims.drop(key);

@@ -1,9 +1,11 @@
 /** One look at a pool: what is seen of it, and what the planner makes of that. */
 import type { Clock, Instant } from "../kernel/clock.ts";
 import type { PlacementTrouble } from "../model/pod-loss.ts";
-import { routeOf } from "../model/pool.ts";
+import { hasRoute, routeOf } from "../model/pool.ts";
 import { reason } from "../model/reasons.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
+import type { DemandMonitor } from "../observe/demand-monitor.ts";
+import type { SlotsMonitor } from "../observe/slots-monitor.ts";
 import type { HealthMonitor } from "../observe/health.ts";
 import type { LeaseWatch } from "../observe/lease-watch.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
@@ -42,6 +44,8 @@ export interface PassMakerParts {
   readonly world: World;
   readonly gateways: GatewayRegistry;
   readonly health: HealthMonitor;
+  readonly demand: DemandMonitor;
+  readonly slots: SlotsMonitor;
   readonly leases: LeaseWatch;
   readonly notices: NoticeDesk;
   readonly capacity: CapacityMonitor;
@@ -122,7 +126,7 @@ export class PassMaker {
     this.#parts.leases.observe(rows.pool, rows.workloads, entry.document.spec.state.lease?.ttl ?? null);
     const holder = this.#parts.routes.holderOf(entry);
     const lastLooks = [...this.#parts.passes.values()].map((pass) => pass.snapshot);
-    const seen = this.#see({ entry, rows, rewound, now, isRouted: holder === undefined }, lastLooks);
+    const seen = this.#see({ entry, rows, rewound, now, isRouted: holder === undefined && hasRoute(entry.document) }, lastLooks);
     const { evacuation } = this.#parts;
     const advice = isPass && rewound === null ? evacuation.look(seen, now) : evacuation.adviceFor(seen.pool, now);
     const noPlace = this.#parts.placementTroubles?.look(seen.pool, waitingPods(seen)) ?? NOTHING_KNOWN;
@@ -151,7 +155,7 @@ export class PassMaker {
   }
 
   #snapshot({ entry, rows, rewound, now, isRouted }: Look): SeenPool {
-    const { world, gateways, health, leases, notices } = this.#parts;
+    const { world, gateways, health, leases, notices, demand, slots } = this.#parts;
     const joined = joinFreezes(rows.freeze, this.#parts.freezes?.freezeOf(rows.pool, now) ?? null);
     return snapshotPool({
       document: entry.document,
@@ -172,6 +176,10 @@ export class PassMaker {
       awaitsWitnesses: this.#parts.trust.awaitsWitnesses(rows),
       recoveredAt: this.#parts.trust.recoveredAt,
       leftovers: this.#parts.leftovers.of(rows.pool),
+      demand: demand.viewOf(rows.pool),
+      slots: (instance, incarnation) => slots.slotsOf(instance, incarnation),
+      slotsTogether: (each) => slots.together(rows.pool, each),
+      recommended: demand.recommendedOf(rows.pool),
       now,
     });
   }

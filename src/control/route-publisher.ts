@@ -1,7 +1,7 @@
 /** Which routes each pool has, and what the gateways are told of them. */
 import type { Clock } from "../kernel/clock.ts";
 import type { Informer } from "../kube/informer.ts";
-import { routeOf } from "../model/pool.ts";
+import { hasRoute, routeOf } from "../model/pool.ts";
 import type { PoolRows } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import { membershipOf } from "./membership.ts";
@@ -42,10 +42,12 @@ export class RoutePublisher {
 
   /** The other pool that has this one's route; undefined when the route is this one's. */
   holderOf(entry: PoolEntry): string | undefined {
-    const { pools, members } = this.#parts;
-    const hasRivals = pools.list().some(({ key, document }) => key !== entry.key && routeOf(document) === routeOf(entry.document));
+    const { members } = this.#parts;
+    if (!hasRoute(entry.document)) return undefined;
+    const routed = this.#routed();
+    const hasRivals = routed.some(({ key, document }) => key !== entry.key && routeOf(document) === routeOf(entry.document));
     if (!hasRivals) return undefined;
-    return routeHolder(entry, pools.list(), members.isShared ? this.#publishedByAll() : this.#routes);
+    return routeHolder(entry, routed, members.isShared ? this.#publishedByAll() : this.#routes);
   }
 
   /** Those whose traffic goes by this route, also under a former name of it. */
@@ -54,15 +56,19 @@ export class RoutePublisher {
   }
 
   publish(entry: PoolEntry, rows: PoolRows): void {
-    const { pools, gateways } = this.#parts;
+    const { gateways } = this.#parts;
     const membership = membershipOf(entry.document, rows);
-    const isTaken = this.holderOf(entry) !== undefined;
-    const others = new Set(pools.list().flatMap(({ key, document }) => (key === entry.key ? [] : [routeOf(document)])));
+    const isNone = !hasRoute(entry.document) || this.holderOf(entry) !== undefined;
+    const others = new Set(this.#routed().flatMap(({ key, document }) => (key === entry.key ? [] : [routeOf(document)])));
     const former = routesHolding(gateways.views(), rows).filter((route) => route !== membership.route && !others.has(route));
-    const routes = new Set([...(isTaken ? [] : [membership.route]), ...former]);
+    const routes = new Set([...(isNone ? [] : [membership.route]), ...former]);
     for (const route of routes) gateways.publish(route === membership.route ? membership : { ...membership, route });
     this.#routes.set(entry.key, routes);
     this.#tellWhenAllAreKnown();
+  }
+
+  #routed(): readonly PoolEntry[] {
+    return this.#parts.pools.list().filter(({ document }) => hasRoute(document));
   }
 
   withdraw(pool: string): void {
@@ -94,10 +100,10 @@ export class RoutePublisher {
    * instances, and of those that were ours until a moment ago.
    */
   #names(): readonly string[] {
-    const { pools, clock } = this.#parts;
+    const { clock } = this.#parts;
     const now = clock.monotonic();
     for (const [route, until] of this.#lost) if (until <= now) this.#lost.delete(route);
-    const own = pools.list().map(({ document }) => routeOf(document));
+    const own = this.#routed().map(({ document }) => routeOf(document));
     return [...new Set([...own, ...this.#reported().map(({ route }) => route), ...this.#lost.keys()])].toSorted();
   }
 

@@ -3,6 +3,7 @@
  * time and fails with a RelevoError whose class says what may be done about it.
  */
 import type { Instant } from "../kernel/clock.ts";
+import type { Slots } from "../model/slots.ts";
 import type { Health, Identity, LeaseAccess, Obligations, ProtocolAnswer } from "../model/protocol.ts";
 
 export interface InstanceTarget {
@@ -43,6 +44,8 @@ export interface InstanceDriver {
   health(target: InstanceTarget): Promise<InstanceHealth>;
   /** Of the process that `target.bootId` names, when it does. Null when the instance does not speak the protocol: the gateway's counts are all there is. */
   obligations(target: InstanceTarget): Promise<Obligations | null>;
+  /** Of a worker; null when it does not speak the protocol, or not this call of it. */
+  slots(target: InstanceTarget): Promise<Slots | null>;
   prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;
   admit(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;
   drain(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;

@@ -236,6 +236,11 @@ export function poolKey(namespace: string, name: string): string {
   return `${namespace}/${name}`;
 }
 
+/** Whether gateways route to it: workers take their work by themselves. */
+export function hasRoute({ spec }: PoolDocument): boolean {
+  return spec.driver !== "worker";
+}
+
 export function routeOf(pool: PoolDocument): string {
   return pool.spec.traffic.route ?? pool.metadata.name;
 }

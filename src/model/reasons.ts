@@ -27,6 +27,9 @@ export const REASONS = {
   seal_forced:
     "{by} gave up what it still had ({obligations} known): {why}; outside the zero-loss claim, and listed until it is gone and {until} is over",
   drain_forced: "its process is lost ({evidence}): its obligations are void and counted",
+  worker_admitted: "it is admitted and its own check passes: it takes its work by itself, and no gateway sends it any",
+  worker_done: "it takes nothing new and says that none of its slots is busy",
+  worker_silent: "it speaks no protocol and cannot be told to finish: it has the grace period of its pod, and the seal is assumed",
   obligations_done: "every gateway replica has applied generation {generation} and reports no obligation",
   deadline_passed: "its deadline {deadline} is over and it still has obligations: they are given up and counted",
   process_lost: "its process is lost: nothing runs on it any more",
@@ -107,6 +110,7 @@ export const REASONS = {
   surge_used: "all {surge} surge places are taken",
   draining_used: "all {draining} draining places are taken",
   capacity_used: "{occupied} instances occupy capacity, {allowed} may",
+  worker_finishes: "it takes nothing new and finishes {jobs} jobs ({evidence})",
   drain_in_progress: "{requests} requests, {sessions} sessions are unfinished",
   drain_overdue:
     "it has drained for longer than {drainFor} and still has obligations; nothing is killed: only a notice or an operator's command ends it",

@@ -9,6 +9,9 @@ import type { Evidence } from "../model/evidence.ts";
 import type { Incarnation, InstanceRecord } from "../model/instance.ts";
 import { LEASE_LAPSED } from "../model/protocol.ts";
 import type { Placement } from "../model/placement.ts";
+import type { DemandView } from "../model/demand.ts";
+import type { InstanceSlots, PoolSlots } from "../model/slots.ts";
+import type { Recommendation } from "../plan/scaling/types.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import { poolKey, routeOf } from "../model/pool.ts";
 import { inventoryOf } from "../plan/inventory.ts";
@@ -56,6 +59,11 @@ export interface SnapshotInput {
   readonly recoveredAt: PoolSnapshot["recoveredAt"];
   /** Instances that are not among the rows and whose objects are there; true: the store says that it was deleted. */
   readonly leftovers: ReadonlyMap<string, boolean>;
+  /** Null: nobody asks for it. */
+  readonly demand: DemandView | null;
+  readonly slots: (instance: string, incarnation: number) => InstanceSlots | null;
+  readonly slotsTogether: (slots: readonly InstanceSlots[]) => PoolSlots | null;
+  readonly recommended: readonly Recommendation[];
   readonly now: Instant;
 }
 
@@ -117,12 +125,25 @@ export function snapshotPool(input: SnapshotInput): SeenPool {
     rewound: input.rewound,
     awaitsWitnesses: input.awaitsWitnesses,
     recoveredAt: input.recoveredAt,
-    demand: null,
-    slots: null,
+    demand: demandOf(input, instances),
+    slots: input.slotsTogether(instances.flatMap(({ record, slots }) => (record.phase === "serving" && slots !== null ? [slots] : []))),
     scale: rows.scale,
-    recommended: [],
+    proven: rows.proven,
+    recommended: input.recommended,
     strangers: strangersSeen(input),
   };
+}
+
+/** Workers that take from another flow than their pool says make its signal another flow's (K1). */
+function demandOf({ demand, document, now }: SnapshotInput, instances: readonly InstanceSnapshot[]): DemandView | null {
+  const { flow } = document.spec.worker;
+  if (demand === null || flow === undefined || demand.trouble?.code === "other_flow") return demand;
+  const other = instances.find(
+    ({ record, slots }) => record.phase === "serving" && slots !== null && slots.flow !== null && slots.flow !== flow,
+  );
+  if (other === undefined) return demand;
+  const detail = `instance ${other.record.id} takes from ${other.slots?.flow ?? "?"}, and worker.flow is ${flow}`;
+  return { ...demand, trouble: { code: "other_flow", detail, since: demand.trouble?.since ?? demand.readAt ?? now } };
 }
 
 /** Before any recovery only what was found now and then: the look is over all objects. */
@@ -175,7 +196,7 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     obligations: input.reports.obligationsOf(record.id, record.incarnation.number),
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
     appliedEverywhere: record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passEverywhere(reports),
-    slots: null,
+    slots: input.slots(record.id, record.incarnation.number),
     drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record, record.drainGeneration),
     objectsGone: gone === true ? input.confirm(record, "objects") : gone,
   };

@@ -198,6 +198,11 @@ export class Instances implements InstanceDriver {
     return { bootId, requests: work.size - sessions, upgraded: 0, transactions: sessions };
   }
 
+  /** Services have none. */
+  async slots(): Promise<null> {
+    return null;
+  }
+
   prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
     return this.#call("prepare", target, call, () => {});
   }

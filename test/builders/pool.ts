@@ -66,6 +66,7 @@ export function poolOf(spec: SpecInput, instances: readonly InstanceSnapshot[], 
     demand: null,
     slots: null,
     scale: null,
+    proven: null,
     recommended: [],
     ...rest,
   };

@@ -2,6 +2,7 @@
 import type { CallOutcome, InstanceCall, InstanceDriver, InstanceHealth, InstanceTarget } from "../../drivers/port.ts";
 import type { Instant } from "../../kernel/clock.ts";
 import { RelevoError } from "../../kernel/errors.ts";
+import type { Slots } from "../../model/slots.ts";
 import type { Identity } from "../../model/protocol.ts";
 
 export interface FakeProcess {
@@ -10,6 +11,8 @@ export interface FakeProcess {
   admittedBy: string | null;
   isWell: boolean;
   deadline: Instant | null;
+  /** Of a worker; null: it does not say. */
+  slots: Omit<Slots, "bootId"> | null;
   readonly answers: Map<string, string>;
   /** Calls that had an effect, in order: a replayed one has none. */
   readonly performed: string[];
@@ -25,6 +28,7 @@ export class FakeInstances implements InstanceDriver {
       admittedBy: null,
       isWell: true,
       deadline: null,
+      slots: null,
       answers: new Map(),
       performed: [],
     };
@@ -45,6 +49,11 @@ export class FakeInstances implements InstanceDriver {
 
   async obligations(target: InstanceTarget) {
     return { bootId: this.#at(target).bootId, requests: 0, upgraded: 0, transactions: 0 };
+  }
+
+  async slots(target: InstanceTarget): Promise<Slots | null> {
+    const { bootId, slots } = this.#at(target);
+    return slots === null ? null : { ...slots, bootId };
   }
 
   prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {

@@ -97,6 +97,7 @@ export function aSnapshot(record: Partial<InstanceRecord> = {}, instance: Partia
     demand: null,
     slots: null,
     scale: null,
+    proven: null,
     recommended: [],
   };
 }

@@ -17,6 +17,8 @@ import { PoolWriter } from "../../control/pool-writer.ts";
 import { tellPools } from "../../control/tell-pools.ts";
 import { type BeginningAbsorption, EvacuationDesk } from "../../control/evacuation-desk.ts";
 import { feedEvacuation, feedMetrics, feedPass } from "../../control/feed-metrics.ts";
+import type { Connections } from "../../demand/availability.ts";
+import { DEMAND_ADAPTERS, type DemandAdapters } from "../../demand/registry.ts";
 import type { InstanceDriver } from "../../drivers/port.ts";
 import type { EvacuationPolicy } from "../../plan/evacuation/policy.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -29,8 +31,10 @@ import type { Capability } from "../../kube/permissions.ts";
 import { POOLS } from "../../kube/resources.ts";
 import { CapacityMonitor } from "../../observe/capacity.ts";
 import { HealthMonitor } from "../../observe/health.ts";
+import { DemandMonitor } from "../../observe/demand-monitor.ts";
 import { LeaseWatch } from "../../observe/lease-watch.ts";
 import { NoticeDesk } from "../../observe/notice-desk.ts";
+import { SlotsMonitor } from "../../observe/slots-monitor.ts";
 import { HeartbeatRegistry } from "../../observe/source-heartbeats.ts";
 import { machineStateOf } from "../../observe/machine-state.ts";
 import type { MachineState } from "../../notices/autoscaling/keeper.ts";
@@ -79,6 +83,10 @@ export interface ControllerComposition {
   readonly members?: Members;
   /** How instances renew a writer lease here; absent: no admission hands one out. */
   readonly leaseDoor?: LeaseDoor;
+  /** From which Pools read their demand; none when absent. */
+  readonly connections?: Connections;
+  /** In the place of those of the registry. */
+  readonly demandAdapters?: DemandAdapters;
 }
 
 export interface ComposedController {
@@ -140,6 +148,14 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
   const heartbeats = new HeartbeatRegistry(clock);
   const witnesses = new Witnesses();
   const leaseWatch = new LeaseWatch({ clock, onReturn: (pool) => controller?.wake(pool) });
+  const demand = new DemandMonitor({
+    adapters: options.demandAdapters ?? DEMAND_ADAPTERS,
+    connections: options.connections ?? { find: () => undefined },
+    ...{ clock, random, kube },
+    onChange: (pool) => controller?.wake(pool),
+    log: say,
+  });
+  const slots = new SlotsMonitor({ driver, clock, onChange: (pool) => controller?.wake(pool) });
   const leases = new Leases({
     store,
     clock,
@@ -190,6 +206,8 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     witnesses,
     health,
     leases: leaseWatch,
+    demand,
+    slots,
     notices,
     capacity,
     evacuation,

@@ -1,0 +1,43 @@
+/** Whether a Pool's signal can be read here at all: found out before anything is asked, and said by the name of what is missing (K2). */
+import { CONNECTION_OF, type SignalSpec } from "../model/demand.ts";
+import type { Connection } from "./connections.ts";
+import type { DemandAdapters } from "./registry.ts";
+import type { DemandAdapter } from "./port.ts";
+
+/** What is configured, by name. */
+export interface Connections {
+  find(name: string): Connection | undefined;
+}
+
+export interface SignalUser {
+  readonly namespace: string;
+  readonly sites: readonly string[];
+}
+
+export type Availability =
+  | { readonly adapter: DemandAdapter; readonly connection: Connection | undefined }
+  /** One sentence that names it. */
+  | { readonly missing: string };
+
+export function findSignal(spec: SignalSpec, user: SignalUser, connections: Connections, adapters: DemandAdapters): Availability {
+  const adapter = adapters[spec.kind] as DemandAdapter | undefined;
+  if (adapter === undefined) return { missing: `this controller reads no signal of kind ${spec.kind}` };
+  const family = CONNECTION_OF[spec.kind];
+  if (family === null || !("connection" in spec)) return { adapter, connection: undefined };
+  const { connection: name } = spec;
+  const connection = connections.find(name);
+  if (connection === undefined)
+    return { missing: `no connection ${name} is configured (relevo controller --connections): ${needOf(adapter)}` };
+  if (connection.kind !== family)
+    return { missing: `connection ${name} is of kind ${connection.kind}, and a ${spec.kind} signal needs ${family}` };
+  const { namespaces, sites } = connection;
+  if (namespaces !== undefined && !namespaces.includes(user.namespace))
+    return { missing: `connection ${name} is not for namespace ${user.namespace}` };
+  const without = sites === undefined ? [] : user.sites.filter((site) => !sites.includes(site));
+  if (without.length > 0) return { missing: `connection ${name} (${needOf(adapter)}) does not exist at site ${without.join(", ")}` };
+  return { adapter, connection };
+}
+
+function needOf({ needs }: DemandAdapter): string {
+  return needs.infrastructure;
+}

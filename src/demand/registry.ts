@@ -1,0 +1,7 @@
+/** The adapters by kind of signal: one line for each folder. */
+import type { SignalKind } from "../model/demand.ts";
+import type { DemandAdapter } from "./port.ts";
+
+export type DemandAdapters = { readonly [K in SignalKind]?: DemandAdapter<K> };
+
+export const DEMAND_ADAPTERS: DemandAdapters = {};

@@ -1,0 +1,171 @@
+/**
+ * What the processes of worker pools say of their slots, and what is done per second. An adapter: it owns the timers and the calls; ages are the workers' own, so
+ * that no clock is compared with another.
+ *
+ * 1. An answer counts for the process that was asked: another boot id is not taken for it.
+ * 2. What a process had done before it was seen first is not counted: nobody saw when.
+ * 3. Throughput is over the last minute, what is usual over the ten minutes before that one; without having watched so long there is none.
+ */
+import type { InstanceDriver } from "../drivers/port.ts";
+import type { Clock, Timer } from "../kernel/clock.ts";
+import type { InstanceSlots, JobOutcome, PoolSlots, Slots } from "../model/slots.ts";
+import { JOB_OUTCOMES } from "../model/slots.ts";
+import type { Watched } from "./health.ts";
+import { ThroughputWindow } from "./throughput.ts";
+
+/** Not more often than this, however often its health is asked for. */
+const LEAST_EVERY_MS = 500;
+/** An answer that is older says nothing any more. */
+const FORGET_AFTER_MS = 10_000;
+/** Of one that does not answer, or does not know the call. */
+const SILENT_EVERY_MS = 5_000;
+
+export interface SlotsMonitorParts {
+  readonly driver: Pick<InstanceDriver, "slots">;
+  readonly clock: Clock;
+  /** Slots became stuck or free of it, one has nothing to do any more, or takes from another flow. */
+  readonly onChange: (pool: string) => void;
+  /** Jobs that ended since the last answer of the same process. */
+  readonly onJobs?: (pool: string, outcome: JobOutcome, count: number) => void;
+}
+
+/** Of a pool; which instances it has may change at each pass. */
+interface PoolEntry {
+  stuckAfterMs: number;
+  readonly throughput: ThroughputWindow;
+}
+
+interface Entry {
+  watched: Watched;
+  readonly pool: string;
+  slots: Slots | null;
+  /** Monotonic, of the answer. */
+  answeredAt: number;
+  timer: Timer | undefined;
+}
+
+export class SlotsMonitor {
+  readonly #parts: SlotsMonitorParts;
+  readonly #pools = new Map<string, PoolEntry>();
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(parts: SlotsMonitorParts) {
+    this.#parts = parts;
+  }
+
+  /** Follows exactly these instances of the pool from now on. */
+  follow(pool: string, instances: ReadonlySet<string>, watched: readonly Watched[], stuckAfterMs: number): void {
+    const known = this.#pools.get(pool);
+    if (known === undefined) this.#pools.set(pool, { stuckAfterMs, throughput: new ThroughputWindow(this.#parts.clock.monotonic()) });
+    else known.stuckAfterMs = stuckAfterMs;
+    const wanted = new Map(watched.map((each) => [each.instance, each]));
+    for (const instance of instances) if (!wanted.has(instance)) this.#drop(instance);
+    for (const each of watched) this.#keep(pool, each);
+  }
+
+  forget(pool: string): void {
+    this.#pools.delete(pool);
+    for (const [instance, entry] of this.#entries) if (entry.pool === pool) this.#drop(instance);
+  }
+
+  stop(): void {
+    for (const pool of [...this.#pools.keys()]) this.forget(pool);
+  }
+
+  /** Null: it does not say, or has not answered lately. */
+  slotsOf(instance: string, incarnation: number): InstanceSlots | null {
+    const entry = this.#entries.get(instance);
+    const pool = entry && this.#pools.get(entry.pool);
+    if (entry === undefined || pool === undefined || entry.watched.incarnation !== incarnation) return null;
+    const agoMs = this.#parts.clock.monotonic() - entry.answeredAt;
+    return entry.slots === null || agoMs > FORGET_AFTER_MS ? null : viewOf(entry.slots, pool.stuckAfterMs, agoMs);
+  }
+
+  /** Of these instances; null when none of them says anything. */
+  together(pool: string, slots: readonly InstanceSlots[]): PoolSlots | null {
+    const entry = this.#pools.get(pool);
+    if (entry === undefined || slots.length === 0) return null;
+    const sum = (of: (each: InstanceSlots) => number) => slots.reduce((total, each) => total + of(each), 0);
+    return {
+      instances: slots.length,
+      total: sum(({ total }) => total),
+      free: sum(({ free }) => free),
+      progressing: sum(({ progressing }) => progressing),
+      stuck: sum(({ stuck }) => stuck),
+      ...entry.throughput.figures(this.#parts.clock.monotonic()),
+    };
+  }
+
+  #keep(pool: string, watched: Watched): void {
+    const entry = this.#entries.get(watched.instance);
+    if (entry?.watched.incarnation === watched.incarnation && entry.pool === pool) {
+      entry.watched = watched;
+      return;
+    }
+    if (entry !== undefined) this.#drop(watched.instance);
+    const fresh: Entry = { watched, pool, slots: null, answeredAt: 0, timer: undefined };
+    this.#entries.set(watched.instance, fresh);
+    this.#schedule(fresh, 0);
+  }
+
+  #drop(instance: string): void {
+    this.#entries.get(instance)?.timer?.cancel();
+    this.#entries.delete(instance);
+  }
+
+  #schedule(entry: Entry, delayMs: number): void {
+    entry.timer = this.#parts.clock.after(delayMs, () => void this.#look(entry));
+  }
+
+  async #look(entry: Entry): Promise<void> {
+    const { driver, clock } = this.#parts;
+    const { target, instance } = entry.watched;
+    // Who does not answer is noticed by its health.
+    const answer = await driver.slots(target).catch(() => null);
+    if (this.#entries.get(instance) !== entry) return;
+    const isItself = answer !== null && (target.bootId === null || answer.bootId === target.bootId);
+    if (isItself) this.#take(entry, answer, clock.monotonic());
+    this.#schedule(entry, isItself ? Math.max(entry.watched.everyMs, LEAST_EVERY_MS) : SILENT_EVERY_MS);
+  }
+
+  #take(entry: Entry, slots: Slots, at: number): void {
+    const pool = this.#pools.get(entry.pool);
+    if (pool === undefined) return;
+    const before = entry.slots;
+    const stuckBefore = before === null ? null : viewOf(before, pool.stuckAfterMs, 0);
+    if (before?.bootId === slots.bootId) this.#count(entry, before, slots, at);
+    entry.slots = slots;
+    entry.answeredAt = at;
+    const now = viewOf(slots, pool.stuckAfterMs, 0);
+    const isNews =
+      stuckBefore === null ||
+      stuckBefore.stuck !== now.stuck ||
+      stuckBefore.flow !== now.flow ||
+      stuckBefore.total !== now.total ||
+      (stuckBefore.free === stuckBefore.total) !== (now.free === now.total);
+    if (isNews) this.#parts.onChange(entry.pool);
+  }
+
+  #count(entry: Entry, before: Slots, { outcomes, busy }: Slots, at: number): void {
+    const since = (outcome: JobOutcome) => Math.max(0, outcomes[outcome] - before.outcomes[outcome]);
+    const busySlotMs = (at - entry.answeredAt) * ((before.busy.length + busy.length) / 2);
+    this.#pools.get(entry.pool)?.throughput.add(at, since("done") + since("nothing"), busySlotMs);
+    for (const outcome of JOB_OUTCOMES) {
+      const count = since(outcome);
+      if (count > 0) this.#parts.onJobs?.(entry.pool, outcome, count);
+    }
+  }
+}
+
+function viewOf({ total, busy, flow }: Slots, stuckAfterMs: number, agoMs: number): InstanceSlots {
+  const quiet = busy.map(({ quietMs }) => quietMs).filter((quietMs) => quietMs >= stuckAfterMs);
+  return {
+    total,
+    // A worker that was told of fewer slots may still have more jobs.
+    free: Math.max(0, total - busy.length),
+    progressing: busy.length - quiet.length,
+    stuck: quiet.length,
+    longestQuietMs: quiet.length === 0 ? 0 : Math.max(...quiet) + agoMs,
+    flow,
+  };
+}
