@@ -19,7 +19,25 @@ export interface PoolEntry {
 
 export const POOL_FINALIZER = "relevo.dev/pool";
 
+/** By a spec that is frozen: a cluster in this process shares it between the states of a Pool, of which most are writes of its status. */
+const parsedSpecs = new WeakMap<object, { readonly name: string; readonly namespace: string | undefined; readonly entry: PoolEntry }>();
+
 export function parsePool(object: KubeObject): Parsed<PoolEntry> {
+  const { name, namespace } = object.metadata;
+  const spec = object["spec"];
+  const isShared = typeof spec === "object" && spec !== null && Object.isFrozen(spec);
+  const known = isShared ? parsedSpecs.get(spec) : undefined;
+  if (known !== undefined && known.name === name && known.namespace === namespace) {
+    const { document, key, blueprintHash } = known.entry;
+    const metadata = { ...object.metadata, name, namespace: document.metadata.namespace };
+    return { ok: true, value: entryOf(object, key, { ...document, metadata }, blueprintHash) };
+  }
+  const parsed = parseWhole(object);
+  if (isShared && parsed.ok) parsedSpecs.set(spec, { name, namespace, entry: parsed.value });
+  return parsed;
+}
+
+function parseWhole(object: KubeObject): Parsed<PoolEntry> {
   const parsed = poolSchema.safeParse(object);
   if (!parsed.success) {
     return {
@@ -30,21 +48,22 @@ export function parsePool(object: KubeObject): Parsed<PoolEntry> {
         .join("; "),
     };
   }
-  const { metadata } = object;
   const document = parsed.data;
+  const key = poolKey(document.metadata.namespace, document.metadata.name);
+  return { ok: true, value: entryOf(object, key, document, hashOf(document.spec)) };
+}
+
+function entryOf({ metadata }: KubeObject, key: string, document: PoolDocument, blueprintHash: string): PoolEntry {
   return {
-    ok: true,
-    value: {
-      key: poolKey(document.metadata.namespace, document.metadata.name),
-      uid: metadata.uid,
-      resourceVersion: metadata.resourceVersion,
-      generation: metadata.generation ?? 1,
-      createdAt: metadata.creationTimestamp ?? "",
-      isDeleting: metadata.deletionTimestamp !== undefined,
-      finalizers: metadata.finalizers ?? [],
-      document,
-      blueprintHash: hashOf(document.spec),
-    },
+    key,
+    uid: metadata.uid,
+    resourceVersion: metadata.resourceVersion,
+    generation: metadata.generation ?? 1,
+    createdAt: metadata.creationTimestamp ?? "",
+    isDeleting: metadata.deletionTimestamp !== undefined,
+    finalizers: metadata.finalizers ?? [],
+    document,
+    blueprintHash,
   };
 }
 
