@@ -170,6 +170,10 @@ test("exit codes: refused 3, failed 1, usage 2, held 4", async () => {
   const failed = await runCli(["unfreeze", "--all"], { fake: away });
   const usage = await runCli(["freeze", "--for", "2h", "--reason", "audit"], { fake: fleet() });
   const held = await runCli(["drain", "orders-a"], { fake: frozen });
+  const many = Array.from({ length: 150 }, (_, at) => anInstance(`orders-${at}`));
+  const freeze = { until: NOON + 60_000, why: "audit", by: "ConfigMap default/relevo-freeze" };
+  const large = await runCli(["drain", "orders-149"], { fake: new FakeControlPlane({ pools: [aPool({ freeze })], instances: many }) });
+  expect([large.code, large.err.split("; ").at(-1)]).toEqual([4, "delete or change ConfigMap default/relevo-freeze\n"]);
   const unreachable = await runCli(["get", "pools"], { fetch: () => Promise.reject(new TypeError("fetch failed")) });
 
   expect([refused.code, refused.err]).toEqual([

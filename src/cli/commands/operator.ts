@@ -1,11 +1,12 @@
 /** `relevo drain, uncordon, freeze, unfreeze`: what an operator asks the controller for. */
 import { z } from "zod";
 import { formatDuration, parseDuration } from "../../kernel/units.ts";
-import { instanceView, poolView, unfrozenView } from "../../server/views.ts";
+import { explanationView, poolView, unfrozenView } from "../../server/views.ts";
 import { connect, poolKeyOf } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { EXIT, type ExitCode, HeldError, UsageError } from "../exit.ts";
 import { renderDocument } from "../output.ts";
+import { howToThaw } from "../thaw.ts";
 
 export interface ReasonOptions extends GlobalOptions {
   readonly reason: string;
@@ -19,16 +20,16 @@ export async function drain(context: CliContext, instance: string, options: Reas
     { by: context.user, why: options.reason },
     z.object({ evidence: z.string() }),
   );
-  const found = (await client.list("/v1/instances", instanceView)).find(({ id }) => id === instance);
-  const pool = found && (await client.get(`/v1/pools/${found.pool}`, poolView));
+  const { pool: of } = await client.get(`/v1/explain?subject=${encodeURIComponent(instance)}`, explanationView);
+  const pool = await client.get(`/v1/pools/${of}`, poolView);
   context.out(
-    renderDocument({ instance, ...result, frozen: pool?.freeze ?? null }, options.output) ??
+    renderDocument({ instance, ...result, frozen: pool.freeze }, options.output) ??
       `${instance} will make way (evidence ${result.evidence}); see npx relevo explain ${instance}\n`,
   );
-  if (pool?.freeze)
+  if (pool.freeze)
     throw new HeldError("pool_frozen", `${instance} waits: pool ${pool.pool} is frozen until ${pool.freeze.until}.`, {
       found: pool.freeze.why,
-      todo: `npx relevo unfreeze ${pool.pool}`,
+      todo: howToThaw(pool.pool, pool.freeze),
     });
   return EXIT.done;
 }

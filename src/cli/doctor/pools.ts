@@ -2,6 +2,7 @@
 import { bad, type Finding, ok } from "../../model/finding.ts";
 import { cordonView, forcedSealView, type PoolView, poolView, stepView } from "../../server/views.ts";
 import type { ControllerClient } from "../client.ts";
+import { howToThaw } from "../thaw.ts";
 
 const MAX_STEPS = 1000;
 
@@ -17,15 +18,7 @@ function findingsOfPool({ pool, mode, serving, floor, desired, freeze }: PoolVie
   if (serving < floor) findings.push(bad(check, "refused", `${serving} serve and its floor is ${floor}`, `npx relevo explain ${pool}`));
   else if (serving < desired)
     findings.push(bad(check, "warning", `${serving} serve and ${desired} are desired`, `npx relevo explain ${pool}`));
-  if (freeze)
-    findings.push(
-      bad(
-        check,
-        "held",
-        `frozen until ${freeze.until} by ${freeze.by}: ${freeze.why}`,
-        freeze.by.startsWith("ConfigMap ") ? `delete or change ${freeze.by}` : `npx relevo unfreeze ${pool}`,
-      ),
-    );
+  if (freeze) findings.push(bad(check, "held", `frozen until ${freeze.until} by ${freeze.by}: ${freeze.why}`, howToThaw(pool, freeze)));
   if (mode !== "Act")
     findings.push(
       bad(check, "warning", `disruption.mode is ${mode}: no instance is replaced before its node goes`, "set spec.disruption.mode to Act"),

@@ -5,6 +5,7 @@ import { instanceView, type InstanceView, type PoolView, poolView } from "../../
 import type { ControllerClient } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { HeldError } from "../exit.ts";
+import { howToThaw } from "../thaw.ts";
 import { VerifyingClient } from "./client.ts";
 import { type Replacement, sumOf } from "./report.ts";
 
@@ -83,7 +84,7 @@ function refuse(pool: PoolView, onNode: readonly InstanceView[], { node }: Repla
   if (pool.freeze !== null)
     throw new HeldError("pool_frozen", `Pool ${pool.pool} is frozen until ${pool.freeze.until}.`, {
       found: pool.freeze.why,
-      todo: `npx relevo unfreeze ${pool.pool}`,
+      todo: howToThaw(pool.pool, pool.freeze),
     });
   if (onNode.length === 0) throw refused(`No instance of ${pool.pool} serves on ${node}.`, node, "see npx relevo get instances -o wide");
   if (pool.serving < 2 || pool.serving < pool.desired)
