@@ -17,7 +17,7 @@ import { ThroughputWindow } from "./throughput.ts";
 const LEAST_EVERY_MS = 500;
 /** An answer that is older says nothing any more. */
 const FORGET_AFTER_MS = 10_000;
-/** Of one that does not answer, or does not know the call. */
+/** Of one that does not know the call. */
 const SILENT_EVERY_MS = 5_000;
 
 export interface SlotsMonitorParts {
@@ -121,11 +121,11 @@ export class SlotsMonitor {
     const { driver, clock } = this.#parts;
     const { target, instance } = entry.watched;
     // Who does not answer is noticed by its health.
-    const answer = await driver.slots(target).catch(() => null);
+    const answer = await driver.slots(target).catch(() => undefined);
     if (this.#entries.get(instance) !== entry) return;
-    const isItself = answer !== null && (target.bootId === null || answer.bootId === target.bootId);
+    const isItself = answer !== undefined && answer !== null && (target.bootId === null || answer.bootId === target.bootId);
     if (isItself) this.#take(entry, answer, clock.monotonic());
-    this.#schedule(entry, isItself ? Math.max(entry.watched.everyMs, LEAST_EVERY_MS) : SILENT_EVERY_MS);
+    this.#schedule(entry, answer === null ? SILENT_EVERY_MS : Math.max(entry.watched.everyMs, LEAST_EVERY_MS));
   }
 
   #take(entry: Entry, slots: Slots, at: number): void {

@@ -15,6 +15,7 @@ import { LeaseTokens } from "../../src/lease/token.ts";
 import type { KubeObject, KubeObjectDraft } from "../../src/kube/api.ts";
 import { NODES, POOLS } from "../../src/kube/resources.ts";
 import { spotInterruptionWarning } from "../../src/notices/eventbridge/compose.ts";
+import type { DemandView } from "../../src/model/demand.ts";
 import type { LeaseAccess } from "../../src/model/protocol.ts";
 import type { Evidence } from "../../src/model/evidence.ts";
 import type { InstanceRecord } from "../../src/model/instance.ts";
@@ -30,6 +31,7 @@ import { intercept } from "./intercept.ts";
 import type { Members } from "../../src/control/members.ts";
 import { ModelledGateway } from "./modelled-gateway.ts";
 import { ModelledInstances } from "./modelled-instances.ts";
+import { ModelledWork } from "./modelled-work.ts";
 import { type Granted, type LeaseAnswer, ModelledWriters } from "./modelled-writers.ts";
 import { ObservedKube } from "./observed-kube.ts";
 
@@ -50,6 +52,8 @@ export interface HarnessOptions {
   readonly freezesIn?: string;
   /** The controller alone when absent. */
   readonly members?: Members;
+  /** A queue that worker pools take from. */
+  readonly work?: { readonly pushes?: boolean };
 }
 
 interface Running {
@@ -68,6 +72,8 @@ export class Harness {
   readonly kube: ObservedKube;
   readonly store: Store;
   http: FastifyInstance;
+  /** With `options.work`. */
+  readonly work: ModelledWork;
   readonly writers: ModelledWriters;
   readonly gateways: readonly ModelledGateway[];
   readonly log: readonly Readonly<Record<string, unknown>>[];
@@ -85,6 +91,7 @@ export class Harness {
     readonly gateways: readonly ModelledGateway[];
     readonly log: readonly Readonly<Record<string, unknown>>[];
     readonly metrics: ReturnType<typeof createMetrics>;
+    readonly work: ModelledWork;
     readonly compose: Compose;
     readonly running: Running;
   }) {
@@ -98,6 +105,7 @@ export class Harness {
     this.gateways = parts.gateways;
     this.log = parts.log;
     this.metrics = parts.metrics;
+    this.work = parts.work;
     this.#compose = parts.compose;
     this.#composed = parts.running.composed;
     this.writers = new ModelledWriters(
@@ -157,6 +165,9 @@ export class Harness {
     const metrics = createMetrics();
     const leaseTokens = new LeaseTokens("key of the harness");
     const leaseDoor = { tokens: leaseTokens, url: () => `http://controller.invalid${RENEW_PATH}` };
+    const work = new ModelledWork(clock);
+    if (options.work !== undefined) work.start(instances);
+    const demand = options.work && { connections: work.connections, demandAdapters: { queue: work.adapter(options.work) } };
     const compose: Compose = async () => {
       // The file outlives the process.
       const kept = intercept(store, ({ name }, go) => (name === "close" ? Promise.resolve() : go()));
@@ -165,7 +176,12 @@ export class Harness {
           ? {}
           : { freezes: new FreezeConfigs({ api: kube, clock, random, log: () => undefined, ownNamespace: options.freezesIn }) };
       const ports = { kube, store: kept, driver: instances, clock, random, ids, log: logger, metrics, leaseDoor };
-      const composed = composeController({ ...ports, ...freezes, ...(options.members === undefined ? {} : { members: options.members }) });
+      const composed = composeController({
+        ...ports,
+        ...freezes,
+        ...demand,
+        ...(options.members === undefined ? {} : { members: options.members }),
+      });
       const http = await createServer({
         options: { host: "127.0.0.1", token: null, webhookSecret: null, version: "0.0.0" },
         controlPlane: composed.controlPlane,
@@ -178,7 +194,7 @@ export class Harness {
     };
     const running = await compose();
     const gateways = Array.from({ length: options.gateways ?? 1 }, (_, index) => new ModelledGateway(`gw-${index + 1}`, clock, instances));
-    const harness = new Harness({ clock, cluster, runtime, instances, kube, store, gateways, log, metrics, compose, running });
+    const harness = new Harness({ clock, cluster, runtime, instances, kube, store, gateways, log, metrics, work, compose, running });
     await harness.#start();
     return harness;
   }
@@ -237,7 +253,7 @@ export class Harness {
     for (;;) {
       if (await holds()) return;
       const elapsedMs = this.clock.now() - start;
-      if (elapsedMs >= limitMs) throw new Error(`not within ${limitMs} ms: ${sentence}\n${JSON.stringify(await this.picture(), null, 1)}`);
+      if (elapsedMs >= limitMs) throw new Error(`not within ${limitMs} ms: ${sentence}\n${JSON.stringify(await this.pictures(), null, 1)}`);
       await this.clock.advance(Math.min(LOOK_MS.most, Math.max(LOOK_MS.first, Math.floor(elapsedMs / 20))));
     }
   }
@@ -361,6 +377,11 @@ export class Harness {
     return (await this.instance(id, pool)).phase;
   }
 
+  /** What the last pass saw of the pool's demand. */
+  demand(pool: string): DemandView | null {
+    return this.#composed.controller.lastPass(pool)?.snapshot.demand ?? null;
+  }
+
   /** When the controller last looked at the pool. */
   lastPassAt(pool = "default/orders"): number {
     return this.#composed.controller.lastPass(pool)?.at ?? 0;
@@ -377,6 +398,10 @@ export class Harness {
   /** `subject code`, sorted. */
   async reasons(pool = "default/orders"): Promise<readonly string[]> {
     return ((await this.store.readPool(pool))?.reasons ?? []).map(({ subject, reason }) => `${subject} ${reason.code}`.trim()).toSorted();
+  }
+
+  async pictures(): Promise<readonly unknown[]> {
+    return Promise.all((await this.store.listPools()).map((pool) => this.picture(pool)));
   }
 
   async picture(pool = "default/orders"): Promise<unknown> {
@@ -435,6 +460,32 @@ export function ordersPool(input: PoolInput = {}): KubeObjectDraft {
       ...(standby === 0 ? {} : { standby: { count: standby } }),
       ...(input.priority === undefined ? {} : { priority: input.priority }),
       blueprint: { objects: [workload("$(relevo.instance)", pod), ...objects] },
+    },
+  };
+}
+
+/** Workers that take from the modelled queue: one instance for each two jobs, in steps that a test can wait for. */
+export function capturePool(scale: Readonly<Record<string, unknown>> = {}, spec: Readonly<Record<string, unknown>> = {}): KubeObjectDraft {
+  return {
+    apiVersion: "relevo.dev/v1alpha1",
+    kind: "Pool",
+    metadata: { name: "capture", namespace: "default" },
+    spec: {
+      driver: "worker",
+      size: { desired: 1, floor: 1, max: 6 },
+      worker: { flow: "queue/captures", stuckAfter: "10s" },
+      scale: {
+        signal: { kind: "queue", connection: "main", queue: "captures" },
+        target: 2,
+        pollEvery: "1s",
+        up: { step: { instances: 10, percent: 100, per: "5s" } },
+        down: { window: "10s", step: { instances: 10, per: "5s" } },
+        cooldown: "5s",
+        ...scale,
+      },
+      disruption: { mode: "Off" },
+      blueprint: { objects: [workload("$(relevo.instance)")] },
+      ...spec,
     },
   };
 }

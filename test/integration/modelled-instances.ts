@@ -62,7 +62,7 @@ export class ModelledInstances extends FakeInstances {
 
   override async obligations(target: InstanceTarget): Promise<Obligations> {
     this.#reach(target);
-    return { ...(await super.obligations(target)), requests: this.unfinished.get(target.host) ?? 0 };
+    return { ...(await super.obligations(target)), requests: this.unfinished.get(target.host) ?? this.#busyAt(target.host) };
   }
 
   override async admit(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
@@ -80,6 +80,11 @@ export class ModelledInstances extends FakeInstances {
   override async close(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
     this.#reach(target);
     return this.#reply("close", call, await super.close(target, call));
+  }
+
+  /** Each busy slot of a worker is one obligation. */
+  #busyAt(host: string): number {
+    return this.processes.get(host)?.slots?.busy.length ?? 0;
   }
 
   #reply(name: "admit" | "drain" | "close", call: InstanceCall, outcome: CallOutcome): CallOutcome {
