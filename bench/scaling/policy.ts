@@ -3,7 +3,7 @@ import { scaleSchema, type ScalePolicy, type ScaleState } from "../../src/model/
 import type { PoolSlots } from "../../src/model/slots.ts";
 import { decideScale } from "../../src/plan/scaling/decide-scale.ts";
 import { rememberRecommendation } from "../../src/plan/scaling/recommended.ts";
-import { rememberChange } from "../../src/plan/scaling/steps.ts";
+import { stateAfter } from "../../src/plan/scaling/state-after.ts";
 import type { Recommendation } from "../../src/plan/scaling/types.ts";
 import { FLOOR, MAX, type Scaler, TARGET, type View } from "./workers.ts";
 
@@ -50,15 +50,7 @@ export function relevo(policy: ScalePolicy): Asked {
       recommended = rememberRecommendation(recommended, { at: now, size: outcome.recommendation }, policy);
     if (outcome.holds.some(({ code }) => code.startsWith("scale_held"))) held += 1;
     if (outcome.change === null) return null;
-    const by = outcome.desired - view.desired;
-    const throughput = slotsOf(view).throughput;
-    state = {
-      desired: outcome.desired,
-      changedAt: now,
-      direction: by > 0 ? "up" : "down",
-      lastUp: by > 0 ? { at: now, from: view.desired, to: outcome.desired, throughput } : (state?.lastUp ?? null),
-      recent: rememberChange(state?.recent ?? [], { at: now, by }, policy),
-    };
+    state = stateAfter({ desired: view.desired, state, slots: slotsOf(view), policy }, outcome.desired, now);
     return outcome.desired;
   };
   return { scaler, held: () => held };

@@ -23,8 +23,8 @@ export const scaleSchema = z.strictObject({
   tolerance: z.number().min(0).max(1).default(0.1),
   /** The lowest size that was wanted within the window is what it is raised to. */
   up: z.strictObject({ window: duration.prefault("0s"), step: stepSchema.prefault({}) }).prefault({}),
-  /** The highest size that was wanted within the window is what it is lowered to. */
-  down: z.strictObject({ window: duration.prefault("2m"), step: stepSchema.prefault({ percent: 50 }) }).prefault({}),
+  /** The highest size that was wanted within the window is what it is lowered to. Of 2m to 5m, 3m has less surplus and less time above target than a HPA (bench scaling). */
+  down: z.strictObject({ window: duration.prefault("3m"), step: stepSchema.prefault({ percent: 50 }) }).prefault({}),
   /** At least so long between a change and one in the other direction. */
   cooldown: duration.prefault("30s"),
   /** When nothing valid was read for `after`: at least so many, from zero too. Absent: the last decision holds for ever. */

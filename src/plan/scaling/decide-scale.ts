@@ -10,6 +10,7 @@ import { formatInstant, type Instant } from "../../kernel/clock.ts";
 import { formatDuration } from "../../kernel/units.ts";
 import { reason, type Reason } from "../../model/reasons.ts";
 import { wantedFor, workOf, type Work } from "./demand.ts";
+import { earliest } from "./earliest.ts";
 import { stable } from "./recommended.ts";
 import { growthHold } from "./saturation.ts";
 import { stride } from "./steps.ts";
@@ -84,7 +85,7 @@ function follow(input: ScalingInput, limits: Limits, work: Extract<Work, { valid
     ...outcome,
     recommendation: wanted,
     holds: [...outcome.holds, ...aim.holds, ...bounded(asked, limits)],
-    nextLookAt: earliest(outcome.nextLookAt, aim.until),
+    nextLookAt: earliest(outcome.nextLookAt, aim.until, work.until),
   };
 }
 
@@ -134,9 +135,4 @@ function approach(input: ScalingInput, wanted: number, waiting: number, because:
   const { size, most, until } = stride(wanted, desired, step, state?.recent ?? [], now);
   const holds = until === null ? [] : [reason("scale_step", { wanted, most, per: formatDuration(step.per), until: formatInstant(until) })];
   return { ...stays, desired: size, change: size === desired ? null : because(size), holds, nextLookAt: until };
-}
-
-function earliest(...times: readonly (Instant | null)[]): Instant | null {
-  const known = times.filter((at) => at !== null);
-  return known.length === 0 ? null : Math.min(...known);
 }

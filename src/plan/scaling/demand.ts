@@ -5,7 +5,13 @@ import type { ScalePolicy } from "../../model/scale.ts";
 import type { PoolSlots } from "../../model/slots.ts";
 
 export type Work =
-  | { readonly valid: true /** Waiting and taken. */; readonly pieces: number; readonly waiting: number }
+  | {
+      readonly valid: true /** Waiting and taken. */;
+      readonly pieces: number;
+      readonly waiting: number;
+      /** When it is too old to be believed; null: nobody knows when it was read. */
+      readonly until: Instant | null;
+    }
   | {
       readonly valid: false;
       readonly trouble: DemandTrouble | "unread";
@@ -21,14 +27,15 @@ export function workOf({ reading, readAt, trouble }: DemandView, policy: ScalePo
   if (trouble !== null) return invalid(trouble.code, trouble.detail);
   if (reading === null) return invalid("unread", "no look came to an end yet");
   // The source's own clock is looked at where it is read; here only that somebody still looks.
-  if (readAt !== null && now - readAt > policy.maxAge + policy.pollEvery) return invalid("stale", "nobody has read it again");
+  const until = readAt === null ? null : readAt + policy.maxAge + policy.pollEvery;
+  if (until !== null && now >= until) return invalid("stale", "nobody has read it again");
   const taken = reading.inFlight ?? slots?.progressing ?? 0;
   for (const value of [reading.backlog, taken]) {
     if (Number.isNaN(value)) return invalid("not_a_number", String(value));
     if (value < 0) return invalid("negative", String(value));
     if (!Number.isFinite(value)) return invalid("infinite", String(value));
   }
-  return { valid: true, pieces: reading.backlog + taken, waiting: reading.backlog };
+  return { valid: true, pieces: reading.backlog + taken, waiting: reading.backlog, until };
 }
 
 /** A division that comes out whole in decimal must not ask for one more in binary. */

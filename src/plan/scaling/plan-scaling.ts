@@ -1,14 +1,14 @@
 /** The size of a pool that follows its demand: from the snapshot to the policy, and from its word to a move and to reasons. */
 import { parseInstant, type Instant } from "../../kernel/clock.ts";
-import type { ScalePolicy, ScaleState } from "../../model/scale.ts";
+import type { ScalePolicy } from "../../model/scale.ts";
 import type { Draft } from "../draft.ts";
 import type { PoolSnapshot } from "../snapshot.ts";
 import { isHeld, isServing, isStandby, isSurge, servingOf } from "../view.ts";
 import { decideScale } from "./decide-scale.ts";
 import { GROWTH_HOLDS } from "./saturation.ts";
 import { sizeOf } from "./size-of.ts";
-import { rememberChange } from "./steps.ts";
-import type { ScalingInput, ScalingOutcome } from "./types.ts";
+import { stateAfter } from "./state-after.ts";
+import type { ScalingInput } from "./types.ts";
 
 /** The size to plan with. A brake does not stop it: more instances are no answer to what the brake is about, but to the demand they are. */
 export function planScaling(pool: PoolSnapshot, now: Instant, draft: Draft): number {
@@ -26,7 +26,7 @@ export function planScaling(pool: PoolSnapshot, now: Instant, draft: Draft): num
     kind: "set_desired",
     from: input.desired,
     to: outcome.desired,
-    state: stateAfter(input, policy, outcome, now),
+    state: stateAfter(input, outcome.desired, now),
     reason: outcome.change,
   });
   return outcome.desired;
@@ -76,20 +76,4 @@ function heldSinceOf({ reasons }: PoolSnapshot): Instant | null {
   const held = reasons.filter(({ subject, reason }) => subject === "" && GROWTH_HOLDS.has(reason.code));
   const since = held.map(({ reason, since: standing }) => parseInstant(String(reason.params["since"])) ?? standing);
   return since.length === 0 ? null : Math.min(...since);
-}
-
-function stateAfter(
-  { desired: from, state, slots }: ScalingInput,
-  policy: ScalePolicy,
-  { desired: to }: ScalingOutcome,
-  now: Instant,
-): ScaleState {
-  const isUp = to > from;
-  return {
-    desired: to,
-    changedAt: now,
-    direction: isUp ? "up" : "down",
-    lastUp: isUp ? { at: now, from, to, throughput: slots?.throughput ?? null } : (state?.lastUp ?? null),
-    recent: rememberChange(state?.recent ?? [], { at: now, by: to - from }, policy),
-  };
 }

@@ -7,6 +7,7 @@ import { formatInstant, type Instant } from "../../kernel/clock.ts";
 import { formatDuration } from "../../kernel/units.ts";
 import { reason, sentenceOf, type Reason, type ReasonCode } from "../../model/reasons.ts";
 import type { PoolSlots } from "../../model/slots.ts";
+import { earliest } from "./earliest.ts";
 import type { ScalingInput } from "./types.ts";
 
 /** A busy slot that finishes less than this share of what is usual, and by more than chance. */
@@ -58,7 +59,7 @@ export function growthHold(input: ScalingInput, wanted: number, waiting: number,
   const since = heldSince ?? now;
   const params = { ...cause.params, wanted, since: formatInstant(since) };
   const longAt = since + policy.stuck.holdFor;
-  if (now < longAt) return { reason: reason(cause.code, params), until: longAt };
+  if (now < longAt) return { reason: reason(cause.code, params), until: earliest(longAt, cause.until) };
   return {
     reason: reason("scale_held_long", {
       wanted,
@@ -67,13 +68,15 @@ export function growthHold(input: ScalingInput, wanted: number, waiting: number,
       cause: sentenceOf(reason(cause.code, params)),
       todo: TODO[cause.code],
     }),
-    until: null,
+    until: cause.until,
   };
 }
 
 interface Cause {
   readonly code: keyof typeof TODO;
   readonly params: Readonly<Record<string, string | number>>;
+  /** When it is judged otherwise by then; null: no time alone does that. */
+  readonly until: Instant | null;
 }
 
 function causeOf(input: ScalingInput, waiting: number, now: Instant): Cause | undefined {
@@ -82,7 +85,7 @@ function causeOf(input: ScalingInput, waiting: number, now: Instant): Cause | un
     // What was known to be sick is not well because nobody says anything now.
     return input.heldSince === null
       ? undefined
-      : { code: "scale_held_blind", params: { answering: slots?.instances ?? 0, serving: instances.serving } };
+      : { code: "scale_held_blind", params: { answering: slots?.instances ?? 0, serving: instances.serving }, until: null };
   if (slots === null) return undefined;
   return stuck(input, slots) ?? slowing(input, slots, waiting, now) ?? withoutGain(input, slots, waiting, now);
 }
@@ -95,7 +98,7 @@ function isBlind({ slots, instances }: ScalingInput): boolean {
 function stuck({ policy }: ScalingInput, slots: PoolSlots): Cause | undefined {
   const busy = slots.progressing + slots.stuck;
   if (busy === 0 || slots.stuck / busy <= policy.stuck.share) return undefined;
-  return { code: "scale_held_stuck", params: { stuck: slots.stuck, busy, share: Math.round(policy.stuck.share * 100) } };
+  return { code: "scale_held_stuck", params: { stuck: slots.stuck, busy, share: Math.round(policy.stuck.share * 100) }, until: null };
 }
 
 /**
@@ -107,12 +110,15 @@ function slowing(input: ScalingInput, slots: PoolSlots, waiting: number, now: In
   if (waiting === 0 || perBusySlot === null || usual === null || usual <= 0) return undefined;
   const busy = slots.progressing + slots.stuck;
   const lastUp = input.state?.lastUp ?? null;
-  const isYoung = lastUp !== null && now < lastUp.at + judgedAfter(slots);
+  const judgedAt = lastUp === null ? now : lastUp.at + judgedAfter(slots);
+  const isYoung = now < judgedAt;
   const isSlow =
-    isYoung && lastUp.throughput !== null
+    isYoung && lastUp?.throughput != null
       ? isFarBelow(throughput ?? perBusySlot * busy, lastUp.throughput)
       : !isYoung && isFarBelow(perBusySlot * busy, usual * busy);
-  return isSlow ? { code: "scale_held_slowing", params: { now: perMinute(perBusySlot), usual: perMinute(usual) } } : undefined;
+  if (!isSlow) return undefined;
+  const params = { now: perMinute(perBusySlot), usual: perMinute(usual) };
+  return { code: "scale_held_slowing", params, until: isYoung ? judgedAt : null };
 }
 
 /** Both in jobs per second over a minute; of few jobs it is often chance. */
@@ -129,7 +135,7 @@ function withoutGain({ state, instances }: ScalingInput, slots: PoolSlots, waiti
   if (before === null || before === 0 || slots.throughput === null) return undefined;
   if (instances.fullSince === null || now < Math.max(lastUp.at, instances.fullSince) + judgedAfter(slots)) return undefined;
   if (slots.throughput > before * (1 + GAIN_SHARE * (to / from - 1))) return undefined;
-  return { code: "scale_held_no_gain", params: { from, to, before: perMinute(before), now: perMinute(slots.throughput) } };
+  return { code: "scale_held_no_gain", params: { from, to, before: perMinute(before), now: perMinute(slots.throughput) }, until: null };
 }
 
 /** So long after more instances came what they do cannot be told. */
