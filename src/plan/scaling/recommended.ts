@@ -9,7 +9,7 @@ import type { Recommendation } from "./types.ts";
 /** Of each such part of the window the lowest and the highest are kept, whatever the number of looks. */
 const PARTS = 200;
 
-/** Adds what is wanted now; what no window asks for any more is left out. At most `2 × PARTS + 3` are kept. */
+/** Adds what is wanted now; what no window asks for any more is left out. Of each part the last look stays too: at most `3 × PARTS + 4`. */
 export function rememberRecommendation(
   recommended: readonly Recommendation[],
   newest: Recommendation,
