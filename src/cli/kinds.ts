@@ -20,6 +20,7 @@ import {
   stepView,
   workloadView,
 } from "../server/views.ts";
+import { type ExceptionView, exceptionView, type ScaleChangeView, scaleChangeView } from "../server/scale-views.ts";
 import { ageOf, type Column, dash, distanceOf } from "./output.ts";
 
 export interface Kind<T> {
@@ -160,6 +161,47 @@ const WORKLOADS = defineKind({
   ],
 });
 
+const SCALE = defineKind<ScaleChangeView>({
+  plural: "scale",
+  names: ["scale", "scales"],
+  path: "/v1/scale",
+  schema: scaleChangeView,
+  ofPool: true,
+  nameOf: ({ pool, at }) => `${pool} ${at}`,
+  columns: [
+    { head: "AT", cell: ({ at }, now) => ageOf(at, now) },
+    { head: "POOL", cell: ({ pool }) => pool },
+    { head: "FROM", cell: ({ from }) => String(from) },
+    { head: "TO", cell: ({ to }) => String(to) },
+    { head: "WHY", cell: ({ message }) => message },
+    { head: "REASON", wide: true, cell: ({ reason }) => reason },
+  ],
+});
+
+const EXCEPTIONS = defineKind<ExceptionView>({
+  plural: "exceptions",
+  names: ["exception", "exceptions"],
+  path: "/v1/exceptions",
+  schema: exceptionView,
+  ofPool: true,
+  nameOf: ({ id }) => id,
+  isPast: ({ open }) => !open,
+  columns: [
+    { head: "EXCEPTION", cell: ({ id }) => id },
+    { head: "POOL", cell: ({ pool }) => pool },
+    { head: "SINCE", cell: ({ at }, now) => ageOf(at, now) },
+    { head: "PROMOTED", cell: ({ what }) => what },
+    { head: "BEFORE", cell: ({ gate }) => gate },
+    {
+      head: "STILL TO DO",
+      cell: ({ followUps }) =>
+        dash(followUps.flatMap(({ what, doneAt }, index) => (doneAt === null ? [`${index}: ${what}`] : [])).join("; ")),
+    },
+    { head: "WHY", wide: true, cell: ({ why }) => why },
+    { head: "BY", wide: true, cell: ({ by }) => by },
+  ],
+});
+
 const EVENTS = defineKind<JournalView>({
   plural: "events",
   names: ["event", "events"],
@@ -291,6 +333,8 @@ export const KINDS: readonly Kind<unknown>[] = [
   EVIDENCE,
   WORKLOADS,
   STEPS,
+  SCALE,
+  EXCEPTIONS,
   EVENTS,
   NOTICES,
   SOURCES,

@@ -116,7 +116,7 @@ test("what is no kind, no option or no command is a usage error, with what was p
   expect(await runCli(["get", "instnces"])).toEqual({
     code: 2,
     out: "",
-    err: "relevo: There is nothing called instnces (kind_unknown); found: instnces; allowed: pools, instances, evidence, workloads, steps, events, notices, sources, cordons, nodes, gateways, controllers, capacity; did you mean instances?\n",
+    err: "relevo: There is nothing called instnces (kind_unknown); found: instnces; allowed: pools, instances, evidence, workloads, steps, scale, exceptions, events, notices, sources, cordons, nodes, gateways, controllers, capacity; did you mean instances?\n",
   });
   expect((await runCli(["get", "pools", "-o", "jsn"])).code).toBe(2);
   expect((await runCli(["aply"])).err).toContain("(Did you mean apply?)");
@@ -350,7 +350,7 @@ test("what would be silently passed over is a usage error", async () => {
   expect(await of("get", "nodes", "--pool", "orders")).toEqual([
     2,
     "",
-    "relevo: nodes are of no pool: --pool does not narrow them (pool_not_asked); found: orders; allowed: instances, evidence, workloads, steps, events",
+    "relevo: nodes are of no pool: --pool does not narrow them (pool_not_asked); found: orders; allowed: instances, evidence, workloads, steps, scale, exceptions, events",
   ]);
   expect(await of("get", "pools", "--server", "controller:7070")).toEqual([
     2,

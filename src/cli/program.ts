@@ -101,7 +101,7 @@ function addPools(program: Command, context: CliContext, ended: Ended): void {
   program
     .command("get")
     .description(
-      "show pools, instances, evidence, workloads, steps, events, notices, sources, cordons, nodes, gateways, controllers or capacity",
+      "show pools, instances, evidence, workloads, steps, scale, exceptions, events, notices, sources, cordons, nodes, gateways, controllers or capacity",
     )
     .argument("<kind>", "one of these; in the singular too")
     .argument("[name]", "only this one")

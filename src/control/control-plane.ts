@@ -11,7 +11,7 @@ import type { Finding } from "../model/finding.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import type { GatewayReport, RouteCounts } from "../model/membership.ts";
 import { isLeaving, type Phase } from "../model/phase.ts";
-import { routeOf } from "../model/pool.ts";
+import { hasRoute, routeOf } from "../model/pool.ts";
 import type { Workload } from "../model/writer.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
@@ -19,6 +19,8 @@ import type { NoticeDesk } from "../observe/notice-desk.ts";
 import type { HeartbeatRegistry } from "../observe/source-heartbeats.ts";
 import type { PodLosses } from "../observe/pod-losses.ts";
 import type { World } from "../observe/world.ts";
+import { sizeOf } from "../plan/scaling/size-of.ts";
+import type { JobOutcome } from "../model/slots.ts";
 import type { InstanceSnapshot } from "../plan/snapshot.ts";
 import type {
   ControlPlane,
@@ -47,6 +49,8 @@ import { protectionOf } from "./protection.ts";
 import { findWitnesses, listCordons, listNodes } from "./node-desk.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 import { listControllers, ownerElsewhere } from "./replicas-desk.ts";
+import { explainScale, finishFollowUp, listScaleChanges, recordException, recordProven } from "./scale-desk.ts";
+import { scaleReportOf } from "./scale-report.ts";
 import type { Witnesses } from "./rewound.ts";
 import { checkStore, recoverStore, refuseRewound } from "./store-desk.ts";
 
@@ -71,6 +75,10 @@ export interface ControlPlaneParts {
   readonly members: Members;
   /** Absent: nobody counts them. */
   readonly podLosses?: Pick<PodLosses, "of"> | undefined;
+  /** Of a pool: who else sets the number of its replicas; absent: nobody looks. */
+  readonly otherOwners?: (pool: string) => readonly string[];
+  /** Of a pool: how its jobs ended since this controller began. */
+  readonly jobs?: (pool: string) => Readonly<Record<JobOutcome, number>> | null;
   /** What is frozen beside the store. */
   readonly freezes?: FreezeSource | undefined;
   /** Looks at what is under this controller; absent: nobody does. */
@@ -94,6 +102,11 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     witnessesOf: (evidence) => findWitnesses(parts, evidence),
     listSenders: () => parts.heartbeats.senders(),
     receiveHeartbeat: ({ source, from, everyMs, trouble }) => parts.heartbeats.heard(source, from, everyMs, trouble),
+    listScaleChanges: (query) => listScaleChanges(parts, query),
+    listExceptions: ({ pool, limit }) => store.listExceptions(pool ?? null, limit),
+    recordProven: async (pool, proof, by) => recordProven(parts, getEntry(parts, pool), proof, by),
+    recordException: async (pool, draft, by) => recordException(parts, getEntry(parts, pool), draft, by),
+    finishFollowUp: (exception, index) => finishFollowUp(parts, exception, index),
     listEvents: async (query) => journal.recent(query),
     listNotices: (limit) => store.listNotices(limit),
     listWorkloads: async (query) =>
@@ -189,8 +202,15 @@ async function poolState(parts: ControlPlaneParts, entry: PoolEntry): Promise<Po
     losses,
     podLosses: parts.podLosses?.of(entry.key) ?? null,
     heldSteps: rows?.openSteps.filter(({ state }) => state === "held").length ?? 0,
-    traffic: trafficOf(parts, routeOf(entry.document)),
+    traffic: hasRoute(entry.document) ? trafficOf(parts, routeOf(entry.document)) : null,
+    desired: sizeOf({ spec: entry.document.spec, scale: rows?.scale ?? null }),
+    scale: scaleOf(parts, entry.key),
   };
+}
+
+function scaleOf({ controller }: ControlPlaneParts, pool: string): PoolState["scale"] {
+  const pass = controller.lastPass(pool);
+  return (pass && scaleReportOf(pass)) ?? null;
 }
 
 function freezeOf({ freezes, clock }: ControlPlaneParts, pool: string, rows: PoolRows | undefined): Freeze | null {
@@ -301,6 +321,7 @@ async function explain(parts: ControlPlaneParts, subject: string): Promise<Expla
     pool,
     at: pass?.at ?? parts.clock.now(),
     reasons: [...decided, ...held],
+    scale: instance ? null : await explainScale(parts, pool, pass),
     podLosses: instance ? null : (parts.podLosses?.of(pool) ?? null),
     instance: instance ? instanceState(parts, instance) : null,
     evidence: (await store.listEvidence(pool, 100)).filter((evidence) => concerns(evidence.instance)).slice(0, 20),

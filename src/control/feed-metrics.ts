@@ -1,10 +1,12 @@
 /** Counters are fed from what was committed, so that they count what happened. */
-import type { Metrics } from "../server/metrics.ts";
+import type { Metrics, ScaleGauges } from "../server/metrics.ts";
 import type { Instant } from "../kernel/clock.ts";
 import type { Phase } from "../model/phase.ts";
 import type { EvacuationPlan, Evacuee } from "../plan/evacuation/types.ts";
 import type { Change } from "../store/port.ts";
 import type { Pass } from "./pass.ts";
+import { sizeOf } from "../plan/scaling/size-of.ts";
+import { scaleReportOf } from "./scale-report.ts";
 import type { Journal } from "./journal.ts";
 
 /** Before the journal is told: it forgets a step at its end. */
@@ -34,8 +36,9 @@ function feed(metrics: Metrics, pool: string, change: Change, journal: Journal):
     case "record_step":
     case "retry_step":
     case "set_reasons":
-    case "set_desired":
       return;
+    case "set_desired":
+      return metrics.countScaleChange(pool, change.to > change.from ? "up" : "down");
     default:
       change satisfies never;
   }
@@ -54,7 +57,8 @@ export function feedEvacuation(metrics: Metrics, { grants, prediction }: Evacuat
   metrics.setEvacuation(counts, prediction);
 }
 
-export function feedPass(metrics: Metrics, { snapshot, plan, at }: Pass, now: Instant): void {
+export function feedPass(metrics: Metrics, pass: Pass, now: Instant): void {
+  const { snapshot, plan, at } = pass;
   const reasons: Record<string, number> = {};
   for (const { reason } of plan.holds) reasons[reason.code] = (reasons[reason.code] ?? 0) + 1;
   const phases: Partial<Record<Phase, number>> = {};
@@ -62,16 +66,32 @@ export function feedPass(metrics: Metrics, { snapshot, plan, at }: Pass, now: In
   metrics.setPool(snapshot.pool, {
     phases,
     serving: phases.serving ?? 0,
-    desired: snapshot.spec.size.desired,
+    desired: sizeOf(snapshot),
     floor: snapshot.spec.size.floor,
     max: snapshot.spec.size.max,
     frozen: snapshot.freeze !== null,
     heldSteps: snapshot.openSteps.filter(({ state }) => state === "held").length,
     reasons,
+    scale: scaleGauges(pass),
   });
   metrics.setGatewayReplicas(
     snapshot.gateways.filter(({ silent }) => !silent).length,
     snapshot.gateways.filter(({ silent }) => silent).length,
   );
   metrics.passEnded(snapshot.pool, at, now - at);
+}
+
+function scaleGauges(pass: Pass): ScaleGauges | undefined {
+  const scale = scaleReportOf(pass);
+  if (scale === undefined) return undefined;
+  const { reading, trouble } = scale.demand;
+  return {
+    backlog: reading?.backlog ?? null,
+    inFlight: reading?.inFlight ?? null,
+    oldestAgeMs: reading?.oldestAgeMs ?? null,
+    trouble: trouble?.code ?? null,
+    slots: scale.slots && { free: scale.slots.free, progressing: scale.slots.progressing, stuck: scale.slots.stuck },
+    isHeld: scale.isGrowthHeld,
+    proven: scale.proof === "proven_for_other" ? null : (scale.proven?.instances ?? null),
+  };
 }

@@ -12,6 +12,8 @@ import type { ControllerLog, Pass } from "./pass.ts";
 import { conditionsOf, type PoolStatus, statusOf, type Transitions, transitionsOf } from "./status.ts";
 
 const QUIET_MS = 5_000;
+/** What is measured changes at each look. */
+const MEASURED_MS = 15_000;
 /** Until a finalizer that was refused is tried again. */
 const REFUSED_MS = 30_000;
 /** Events that wait to be sent; the oldest goes when there are more. */
@@ -20,6 +22,8 @@ const MAX_PENDING_EVENTS = 200;
 interface Written {
   /** Without the counts that change all the time. */
   urgent: string;
+  /** Without what is measured. */
+  calm: string;
   all: string;
   /** When it was last tried. */
   at: Instant;
@@ -96,19 +100,22 @@ export class PoolWriter {
       status.serving,
       status.desired,
     ]);
+    const calm = JSON.stringify({ ...status, demand: null, slots: null });
     const all = JSON.stringify(status);
     former?.timer?.cancel();
     if (former?.all === all && !this.#writes.has(entry.key)) return;
     const isQuiet = former !== undefined && (former.urgent === urgent || former.hasFailed);
-    const wait = isQuiet ? Math.max(0, former.at + QUIET_MS - this.#clock.now()) : 0;
+    const quietMs = former?.calm === calm ? MEASURED_MS : QUIET_MS;
+    const wait = isQuiet ? Math.max(0, former.at + quietMs - this.#clock.now()) : 0;
     const timer: Timer = this.#clock.after(wait, () =>
       this.#inTurn(entry.key, async () => {
         // Another report took its place meanwhile, or the pool was forgotten.
-        if (this.#written.get(entry.key)?.timer === timer) await this.#writeStatus(entry, status, { urgent, all });
+        if (this.#written.get(entry.key)?.timer === timer) await this.#writeStatus(entry, status, { urgent, calm, all });
       }),
     );
     this.#written.set(entry.key, {
       urgent: former?.urgent ?? "",
+      calm: former?.calm ?? "",
       all: former?.all ?? "",
       at: former?.at ?? 0,
       hasFailed: former?.hasFailed ?? false,
@@ -136,7 +143,7 @@ export class PoolWriter {
     this.#writes.set(pool, mine);
   }
 
-  async #writeStatus(entry: PoolEntry, status: PoolStatus, written: { readonly urgent: string; readonly all: string }): Promise<void> {
+  async #writeStatus(entry: PoolEntry, status: PoolStatus, written: Pick<Written, "urgent" | "calm" | "all">): Promise<void> {
     try {
       const former = this.#written.get(entry.key)?.transitions ?? new Map();
       const transitions = transitionsOf(status, former, secondsOf(this.#clock.now()));

@@ -3,10 +3,13 @@ import { compareText } from "../plan/view.ts";
 import { isCandidate } from "../model/phase.ts";
 import { sentenceOf, type ReasonCode } from "../model/reasons.ts";
 import type { PoolEntry } from "./pool-informer.ts";
+import { sizeOf } from "../plan/scaling/size-of.ts";
+import { scaleConditions, scaleStatus } from "./scale-status.ts";
+import { scaleReportOf } from "./scale-report.ts";
 import type { Pass } from "./pass.ts";
 
 export interface Condition {
-  readonly type: "Ready" | "Progressing" | "Held";
+  readonly type: "Ready" | "Progressing" | "Held" | "ScaleReady" | "WithinProven";
   readonly status: "True" | "False";
   readonly reason: string;
   readonly message: string;
@@ -28,6 +31,18 @@ export interface PoolStatus {
   readonly generation: string;
   readonly mode: string;
   readonly observedGeneration: number;
+  /** Of a pool whose size follows its demand; null for any other one. */
+  readonly demand: {
+    readonly backlog: number | null;
+    readonly inFlight: number | null;
+    /** In seconds. */
+    readonly oldestAge: number | null;
+    readonly readAt: string | null;
+    readonly trouble: string | null;
+  } | null;
+  readonly slots: { readonly total: number; readonly free: number; readonly progressing: number; readonly stuck: number } | null;
+  /** Instances: what somebody configured, and what a load test has shown (K7). */
+  readonly capacity: { readonly configured: number; readonly proven: number | null; readonly provenAt: string | null } | null;
   readonly conditions: readonly Condition[];
 }
 
@@ -55,9 +70,10 @@ export const HELD: readonly ReasonCode[] = [
   "spec_invalid",
   "route_taken",
   "service_fixed",
+  "scale_held_long",
 ];
 
-export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus {
+export function statusOf(entry: PoolEntry, { snapshot, plan, at }: Pass): PoolStatus {
   const count = (matches: (phase: string) => boolean) => snapshot.instances.filter(({ record }) => matches(record.phase)).length;
   const serving = count((phase) => phase === "serving");
   // A standby that is refilled moves nothing that serves.
@@ -65,7 +81,8 @@ export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus
   const standby = snapshot.instances.filter(({ record }) => record.phase === "standby" && record.purpose === "standby").length;
   const draining = count((phase) => phase === "draining");
   const condemned = snapshot.instances.filter(({ evidence, record }) => evidence.length > 0 && record.phase === "serving").length;
-  const { desired } = snapshot.spec.size;
+  const desired = sizeOf(snapshot);
+  const scale = scaleReportOf({ snapshot, plan, at });
   const held = plan.holds
     .filter(({ reason }) => HELD.includes(reason.code))
     .toSorted((a, b) => compareText(a.reason.code, b.reason.code))[0];
@@ -98,6 +115,7 @@ export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus
       reason: held ? pascal(held.reason.code) : "NothingHeld",
       message: held ? sentenceOf(held.reason) : "",
     },
+    ...(scale === undefined ? [] : scaleConditions(scale)),
   ];
   const decisive = held ? "Held" : serving < desired ? "Ready" : isMoving ? "Progressing" : "Ready";
   const why = conditions.find(({ type }) => type === decisive);
@@ -114,6 +132,7 @@ export function statusOf(entry: PoolEntry, { snapshot, plan }: Pass): PoolStatus
     generation: snapshot.generation,
     mode: snapshot.spec.disruption.mode,
     observedGeneration: entry.generation,
+    ...scaleStatus(scale),
     conditions,
   };
 }

@@ -10,19 +10,19 @@ const WARNINGS: readonly string[] = ["failed", "node_lost", "pod_lost", "process
 
 export function tellPools(journal: Journal, writer: PoolWriter, pools: Informer<PoolEntry>): void {
   journal.subscribe((entry) => {
-    if (entry.kind !== "phase" && entry.kind !== "evidence") return;
+    if (entry.kind !== "phase" && entry.kind !== "evidence" && entry.kind !== "size") return;
     const pool = pools.list().find(({ key }) => key === entry.pool);
-    if (pool)
-      writer.tell(
-        pool,
-        entry.kind === "phase" ? `Instance${pascal(entry.code)}` : "EvidenceRecorded",
-        messageOf(entry),
-        WARNINGS.includes(entry.code),
-      );
+    if (pool) writer.tell(pool, nameOf(entry), messageOf(entry), WARNINGS.includes(entry.code));
   });
 }
 
+function nameOf({ kind, code, from }: JournalEntry): string {
+  if (kind === "size") return Number(code) > Number(from) ? "ScaledUp" : "ScaledDown";
+  return kind === "phase" ? `Instance${pascal(code)}` : "EvidenceRecorded";
+}
+
 function messageOf({ kind, subject, code, from, reason }: JournalEntry): string {
+  if (kind === "size") return `${from} → ${code} instances${reason ? `: ${sentenceOf(reason)}` : ""}`;
   const what = kind === "evidence" ? `${subject} must be replaced: ${code}` : `${subject}: ${from === null ? code : `${from} → ${code}`}`;
   return reason ? `${what}: ${sentenceOf(reason)}` : what;
 }

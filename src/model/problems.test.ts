@@ -42,9 +42,9 @@ test("a value of the wrong kind, an unknown name, a bad duration: each is told w
   ]);
   expect(told({ size: { desired: 4, floor: 5 } })).toEqual([["spec.size.floor: floor 5 is above desired 4", 5, undefined, undefined]]);
   expect(told({ blueprint: { objects: [] } })[0]).toEqual([
-    "spec.blueprint.objects is not valid",
+    "spec.blueprint.objects: holds no Deployment and no StatefulSet: the first one is the instance's lead",
     [],
-    "a list of 1 to 20 entries",
+    undefined,
     undefined,
   ]);
 });
@@ -106,7 +106,7 @@ test("what is missing is told as missing, with where it belongs", () => {
       field: "spec.driver",
       sentence: "spec.driver is missing",
       found: undefined,
-      allowed: "service",
+      allowed: "service, worker",
       todo: "add spec.driver",
       atKey: false,
     },

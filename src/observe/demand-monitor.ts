@@ -14,7 +14,7 @@ import type { DemandAdapters } from "../demand/registry.ts";
 import { type Believed, isAnswer, judgeReading, type Trouble, troubleOfError } from "../demand/validity.ts";
 import type { Clock, Instant, Timer } from "../kernel/clock.ts";
 import type { Random } from "../kernel/random.ts";
-import type { DemandReading, DemandView } from "../model/demand.ts";
+import type { DemandReading, DemandTrouble, DemandView } from "../model/demand.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import type { ScalePolicy } from "../model/scale.ts";
 import { rememberRecommendation } from "../plan/scaling/recommended.ts";
@@ -40,7 +40,7 @@ export interface DemandMonitorParts {
   /** What is known of the pool's demand has changed so that another size may be wanted. */
   readonly onChange: (pool: string) => void;
   /** Told of each call: of what kind, how it ended (`valid` or the trouble's code), and how long it took in ms. */
-  readonly onRead?: (pool: string, outcome: string, ms: number) => void;
+  readonly onRead?: (pool: string, outcome: "valid" | DemandTrouble, ms: number) => void;
   readonly log: (level: "info" | "warn", message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -209,7 +209,8 @@ export class DemandMonitor {
   }
 
   #delayOf({ scale, failures, opened }: Entry): number {
-    const every = failures === 0 && opened?.stopListening !== undefined ? Math.max(scale.pollEvery, LISTENED_MS) : scale.pollEvery;
+    const isTold = failures === 0 && opened?.stopListening !== undefined;
+    const every = isTold ? Math.max(scale.pollEvery, Math.min(LISTENED_MS, scale.maxAge / 2)) : scale.pollEvery;
     const longest = Math.max(every, LONGEST_BACK_OFF_MS);
     const delay = Math.min(longest, every * 2 ** Math.min(10, Math.max(0, failures - 1)));
     return delay * (1 - JITTER * this.#parts.random.next());

@@ -379,6 +379,7 @@ test("metrics show states as they are when they are asked for, and a scrape outl
     frozen: false,
     heldSteps: 0,
     reasons: { drain_in_progress: 2 },
+    scale: undefined,
   });
   metrics.countLoss("default/orders", "deadline", 2, true);
 
@@ -550,6 +551,8 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/v1/events",
     "/v1/evidence",
     "/v1/examination",
+    "/v1/exceptions",
+    "/v1/exceptions/{exception}/follow-ups/{index}/done",
     "/v1/explain",
     "/v1/forced-seals",
     "/v1/freeze",
@@ -564,9 +567,12 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/v1/notices/{source}",
     "/v1/pools",
     "/v1/pools/{namespace}/{name}",
+    "/v1/pools/{namespace}/{name}/exceptions",
     "/v1/pools/{namespace}/{name}/plan",
     "/v1/pools/{namespace}/{name}/protection",
+    "/v1/pools/{namespace}/{name}/proven",
     "/v1/release",
+    "/v1/scale",
     "/v1/sources",
     "/v1/sources/{source}/heartbeat",
     "/v1/steps",

@@ -34,6 +34,7 @@ import { leaseRoutes } from "./routes/leases.ts";
 import { storeRoutes } from "./routes/store.ts";
 import { noticeRoutes } from "./routes/notices.ts";
 import { operatorRoutes } from "./routes/operator.ts";
+import { scaleRoutes } from "./routes/scale.ts";
 import { recordRoutes } from "./routes/records.ts";
 import { watchRoutes } from "./routes/watch.ts";
 import { errorView } from "./views.ts";
@@ -152,6 +153,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     healthRoutes,
     recordRoutes,
     operatorRoutes,
+    scaleRoutes,
     noticeRoutes,
     watchRoutes,
     gatewayRoutes,

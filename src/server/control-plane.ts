@@ -13,6 +13,8 @@ import type { Phase } from "../model/phase.ts";
 import type { PodLossCounts } from "../model/pod-loss.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import type { Reason } from "../model/reasons.ts";
+import type { PromotionDraft, PromotionException } from "../model/promotion.ts";
+import type { ProvenCapacity } from "../model/proven.ts";
 import type { SenderState } from "../model/sender.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { LeaseGrant } from "../model/protocol.ts";
@@ -21,6 +23,7 @@ import type { Plan } from "../plan/decision.ts";
 import type { CapacityView, EvacuationOverview } from "../plan/evacuation/capacity-view.ts";
 import type { LeaseState, Rewound } from "../plan/snapshot.ts";
 import type { Witness } from "../model/witness.ts";
+import type { PoolScale, PoolScaleChange, PoolScaleExplained, ProvenDraft } from "./scale-state.ts";
 import type { Freeze, LeaseRenewal, LossCounts, NoticeRecord, StandingReason, StoreEra } from "../store/port.ts";
 
 export interface ControlPlane {
@@ -36,6 +39,10 @@ export interface ControlPlane {
   listWorkloads(query: RecordQuery): Promise<readonly WorkloadState[]>;
   /** Transitions that this replica told, newest first; those before its start are not among them. */
   listEvents(query: RecordQuery): Promise<readonly JournalEntry[]>;
+  /** Changes of size, newest first. */
+  listScaleChanges(query: RecordQuery): Promise<readonly PoolScaleChange[]>;
+  /** What was promoted before its gate, newest first, those without anything open too (K10). */
+  listExceptions(query: RecordQuery): Promise<readonly PromotionException[]>;
   listNotices(limit: number): Promise<readonly NoticeRecord[]>;
   /** Who sends notices to this replica and should be heard again and again: queues, agents. */
   listSenders(): readonly SenderState[];
@@ -66,6 +73,12 @@ export interface ControlPlane {
   apply(document: KubeObjectDraft, parsed: PoolDocument, options: { readonly dryRun: boolean }): Promise<ApplyResult>;
   /** Records evidence `operator_drain`; throws `instance_not_found`, `instance_leaving`. */
   drain(command: DrainCommand): Promise<{ readonly evidence: string }>;
+  /** What a load test has shown, in the place of what was shown before. Throws `pool_not_found`. */
+  recordProven(pool: string, proof: ProvenDraft, by: string): Promise<ProvenCapacity>;
+  /** Throws `pool_not_found`. */
+  recordException(pool: string, draft: PromotionDraft, by: string): Promise<PromotionException>;
+  /** The follow-up with this number, from 0. Throws `follow_up_not_found`. */
+  finishFollowUp(exception: string, index: number): Promise<PromotionException>;
   /** Own cordons only; throws `node_not_found`, `not_our_cordon`. */
   uncordon(node: string, by: string): Promise<void>;
   /** `pool: null` means all. Returns the pools that it concerns; throws `pool_not_found`. */
@@ -173,6 +186,10 @@ export interface PoolState {
   readonly heldSteps: number;
   /** Of its route, over all gateway replicas; null before the first report. */
   readonly traffic: RouteCounts | null;
+  /** As decided; else as the document says. */
+  readonly desired: number;
+  /** Of a pool whose size follows its demand, as of the last pass; null: it does not, or there was none yet. */
+  readonly scale: PoolScale | null;
 }
 
 export interface InstanceState {
@@ -263,6 +280,8 @@ export interface Explanation {
   readonly at: Instant;
   /** Why it does what it does, or nothing; the most important first. */
   readonly reasons: readonly { readonly subject: string; readonly reason: Reason; readonly since: Instant | null }[];
+  /** Of a pool whose size follows its demand; null for any other one, and for an instance. */
+  readonly scale: PoolScaleExplained | null;
   /** Of a pool; null for an instance. */
   readonly podLosses: PodLossCounts | null;
   readonly instance: InstanceState | null;

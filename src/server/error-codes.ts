@@ -20,6 +20,7 @@ const STATUS: Readonly<Record<string, number>> = {
   pool_not_found: 404,
   instance_not_found: 404,
   node_not_found: 404,
+  follow_up_not_found: 404,
   subject_not_found: 404,
   notice_source_unknown: 404,
   instance_leaving: 409,

@@ -5,6 +5,8 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Instant } from "../kernel/clock.ts";
 import { LOSSES, PHASES, type Loss, type Phase } from "../model/phase.ts";
+import type { DemandTrouble } from "../model/demand.ts";
+import { JOB_OUTCOMES, type JobOutcome } from "../model/slots.ts";
 import type { PodLossCause } from "../model/pod-loss.ts";
 import type { RouteCounts } from "../model/membership.ts";
 
@@ -18,6 +20,20 @@ export interface PoolGauges {
   readonly heldSteps: number;
   /** Why it does nothing, or not yet: how many subjects, by code. */
   readonly reasons: Readonly<Record<string, number>>;
+  /** Of a pool whose size follows its demand. */
+  readonly scale: ScaleGauges | undefined;
+}
+
+export interface ScaleGauges {
+  /** Null: not known. */
+  readonly backlog: number | null;
+  readonly inFlight: number | null;
+  readonly oldestAgeMs: number | null;
+  readonly trouble: DemandTrouble | null;
+  readonly slots: Readonly<Record<"free" | "progressing" | "stuck", number>> | null;
+  readonly isHeld: boolean;
+  /** Instances; null: nothing was proven of it as it is now. */
+  readonly proven: number | null;
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -31,7 +47,7 @@ export function createMetrics(registry: Registry = new Registry()) {
 
   const instances = gauge("relevo_instances", "Instances that are not deleted.", ["pool", "phase"]);
   const serving = gauge("relevo_serving", "Instances that serve: the only ones that count towards the floor.", ["pool"]);
-  const desired = gauge("relevo_desired", "Instances that the pool's document wants.", ["pool"]);
+  const desired = gauge("relevo_desired", "Instances that are wanted: as decided for its demand, else as its document says.", ["pool"]);
   const floor = gauge("relevo_floor", "Instances that should never be undercut.", ["pool"]);
   const max = gauge("relevo_max", "Instances that the pool may want at most.", ["pool"]);
   const reasons = gauge("relevo_standing_reasons", "What is held back, or waits: so many instances or nodes, by the reason's code.", [
@@ -50,6 +66,22 @@ export function createMetrics(registry: Registry = new Registry()) {
     "Requests of a route as its gateway replicas count them: accepted = completed + in_flight + queued + rejected + cut.",
     ["route", "replica", "state"],
   );
+  const backlog = gauge("relevo_demand_backlog", "What waits for the workers of a pool, as it was last valid.", ["pool"]);
+  const inFlight = gauge("relevo_demand_in_flight", "What its workers have taken, as it was last valid.", ["pool"]);
+  const age = gauge("relevo_demand_age_seconds", "Age of the oldest that waits, as it was last valid.", ["pool"]);
+  const trouble = gauge("relevo_demand_trouble", "1 while the newest look at the demand cannot be believed, by why.", ["pool", "trouble"]);
+  const slots = gauge("relevo_slots", "Slots of the workers that serve.", ["pool", "state"]);
+  const scaleHeld = gauge("relevo_scale_held", "1 while the size does not grow because more instances would not help.", ["pool"]);
+  const proven = gauge("relevo_proven", "Instances for which a load test has shown what they can do.", ["pool"]);
+  const jobs = counter("relevo_jobs_total", "Jobs that ended, by outcome.", ["pool", "outcome"]);
+  const scaleChanges = counter("relevo_scale_changes_total", "Changes of the size that is wanted.", ["pool", "direction"]);
+  const demandReads = counter("relevo_demand_reads_total", "Looks at the demand of pools, by how they ended.", ["outcome"]);
+  const demandSeconds = new Histogram({
+    name: "relevo_demand_read_seconds",
+    help: "How long a look at the demand of a pool took.",
+    buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10],
+    registers,
+  });
   const evidence = counter("relevo_evidence_total", "Facts recorded against instances.", ["pool", "reason", "loss"]);
   const steps = counter("relevo_steps_total", "Journaled steps that ended.", ["kind", "outcome"]);
   const lostInstances = counter("relevo_losses_total", "Instances that left, by class of loss.", ["pool", "loss"]);
@@ -96,6 +128,28 @@ export function createMetrics(registry: Registry = new Registry()) {
   /** By pool, as it was set last: most passes change nothing of it. */
   const shown = new Map<string, string>();
   const shownReasons = new Map<string, readonly string[]>();
+  const shownTrouble = new Map<string, DemandTrouble>();
+  const setOrRemove = (metric: Gauge<"pool">, pool: string, value: number | null | undefined) =>
+    value === null || value === undefined ? metric.remove({ pool }) : metric.set({ pool }, value);
+  const setScale = (pool: string, scale: ScaleGauges | undefined): void => {
+    setOrRemove(backlog, pool, scale?.backlog);
+    setOrRemove(inFlight, pool, scale?.inFlight);
+    setOrRemove(age, pool, scale === undefined || scale.backlog === null ? null : (scale.oldestAgeMs ?? 0) / 1_000);
+    setOrRemove(scaleHeld, pool, scale && Number(scale.isHeld));
+    setOrRemove(proven, pool, scale && (scale.proven ?? 0));
+    for (const state of ["free", "progressing", "stuck"] as const)
+      if (scale?.slots) slots.set({ pool, state }, scale.slots[state]);
+      else slots.remove({ pool, state });
+    const former = shownTrouble.get(pool);
+    if (former !== undefined && former !== scale?.trouble) trouble.remove({ pool, trouble: former });
+    shownTrouble.delete(pool);
+    if (scale === undefined) return;
+    if (scale.trouble !== null) {
+      trouble.set({ pool, trouble: scale.trouble }, 1);
+      shownTrouble.set(pool, scale.trouble);
+    }
+    for (const outcome of JOB_OUTCOMES) jobs.inc({ pool, outcome }, 0);
+  };
   return {
     registry,
 
@@ -113,6 +167,7 @@ export function createMetrics(registry: Registry = new Registry()) {
       shownReasons.set(pool, Object.keys(state.reasons));
       frozen.set({ pool }, state.frozen ? 1 : 0);
       heldSteps.set({ pool }, state.heldSteps);
+      setScale(pool, state.scale);
       // A series that begins with its first loss would hide that loss from rate().
       for (const loss of LOSSES) lostInstances.inc({ pool, loss }, 0);
       assumedSeals.inc({ pool }, 0);
@@ -120,6 +175,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     /** Its gauges go; what was counted stays. */
     forgetPool(pool: string): void {
       shown.delete(pool);
+      setScale(pool, undefined);
       for (const phase of PHASES) instances.remove({ pool, phase });
       for (const code of shownReasons.get(pool) ?? []) reasons.remove({ pool, code });
       shownReasons.delete(pool);
@@ -172,6 +228,12 @@ export function createMetrics(registry: Registry = new Registry()) {
     countEvacuation(pool: string, isLate: boolean, isBreach: boolean): void {
       evacuations.inc({ pool, in_time: isLate ? "no" : "yes" });
       if (isBreach) breaches.inc({ pool });
+    },
+    countJobs: (pool: string, outcome: JobOutcome, count: number): void => jobs.inc({ pool, outcome }, count),
+    countScaleChange: (pool: string, direction: "up" | "down"): void => scaleChanges.inc({ pool, direction }),
+    countDemandRead(outcome: "valid" | DemandTrouble, ms: number): void {
+      demandReads.inc({ outcome });
+      demandSeconds.observe(ms / 1_000);
     },
     countReplacement: (pool: string): void => replacements.inc({ pool }),
     countCandidateFailure: (pool: string, failure: string): void => candidateFailures.inc({ pool, failure }),

@@ -10,6 +10,7 @@ import type { Effect, Move } from "../plan/decision.ts";
 import { HOT } from "../plan/evacuation/heat.ts";
 import type { Witness } from "../model/witness.ts";
 import type { Freeze, NoticeRecord } from "../store/port.ts";
+import { renderScale, renderScaleExplained } from "./scale-render.ts";
 import type {
   CapacityState,
   CordonState,
@@ -66,7 +67,7 @@ export function renderPool(state: PoolState): PoolView {
     driver: document.spec.driver,
     mode: document.spec.disruption.mode,
     priority: document.spec.priority,
-    desired: document.spec.size.desired,
+    desired: state.desired,
     floor: document.spec.size.floor,
     max: document.spec.size.max,
     serving: state.serving,
@@ -84,6 +85,7 @@ export function renderPool(state: PoolState): PoolView {
     losses: state.losses.map((loss) => ({ ...loss })),
     ...(state.podLosses === null ? {} : { podLosses: { ...state.podLosses } }),
     traffic: state.traffic && { ...state.traffic },
+    ...(state.scale === null ? {} : { scale: renderScale(state.scale) }),
   };
 }
 
@@ -318,6 +320,7 @@ export function renderExplanation(explanation: Explanation, witnesses: ReadonlyM
     at: formatInstant(explanation.at),
     reasons: explanation.reasons.map(renderStanding),
     ...(explanation.podLosses === null ? {} : { podLosses: { ...explanation.podLosses } }),
+    ...(explanation.scale === null ? {} : { scale: renderScaleExplained(explanation.scale) }),
     instance: explanation.instance && renderInstance(explanation.instance),
     evidence: explanation.evidence.map((evidence) => renderEvidence(evidence, witnesses.get(evidence.id))),
     steps: explanation.steps.map(renderStep),

@@ -41,6 +41,8 @@ export const ROUTE_NEEDS: Readonly<Record<string, Need>> = {
   "GET /v1/watch": "viewer",
   "GET /v1/whoami": "viewer",
   "GET /v1/forced-seals": "viewer",
+  "GET /v1/scale": "viewer",
+  "GET /v1/exceptions": "viewer",
 
   // what holds back, and what lets work end in good order
   "POST /v1/instances/:instance/drain": "operator",
@@ -48,6 +50,9 @@ export const ROUTE_NEEDS: Readonly<Record<string, Need>> = {
   "POST /v1/freeze": "operator",
   "POST /v1/unfreeze": "operator",
   "POST /v1/release": "operator",
+  "PUT /v1/pools/:namespace/:name/proven": "operator",
+  "POST /v1/pools/:namespace/:name/exceptions": "operator",
+  "POST /v1/exceptions/:exception/follow-ups/:index/done": "operator",
 
   // what makes workloads, gives obligations up, or overrules what the store says
   "POST /v1/apply": "admin",

@@ -5,6 +5,7 @@ import { LOSSES, PHASES, SEALS, TRUSTS } from "../model/phase.ts";
 import { POD_LOSS_CAUSES } from "../model/pod-loss.ts";
 import { SUPPLY_KINDS } from "../plan/evacuation/types.ts";
 import { PRIORITIES, routeCountsSchema } from "../model/membership.ts";
+import { scaleExplainedView, scaleView } from "./scale-views.ts";
 import { ROLES } from "./roles.ts";
 
 const time = z.iso.datetime();
@@ -56,6 +57,7 @@ export const poolView = z.object({
   losses: z.array(z.object({ loss: z.enum(LOSSES), instances: z.int(), obligations: z.int(), assumedSeals: z.int() })),
   podLosses: podLossesView.optional(),
   traffic: routeCountsSchema.nullable(),
+  scale: scaleView.optional().meta({ description: "of a pool whose size follows its demand" }),
 });
 export type PoolView = z.infer<typeof poolView>;
 
@@ -307,6 +309,7 @@ export const explanationView = z.object({
   pool: z.string(),
   at: time,
   reasons: z.array(standingReasonView),
+  scale: scaleExplainedView.optional().meta({ description: "of a pool whose size follows its demand" }),
   podLosses: podLossesView.optional(),
   instance: instanceView.nullable(),
   evidence: z.array(evidenceView),

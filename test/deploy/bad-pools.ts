@@ -20,6 +20,14 @@ function poolOf(spec: Json, metadata: Json = {}): Json {
   };
 }
 
+const SIGNAL = { kind: "queue", connection: "main", queue: "captures" };
+
+/** A pool of workers whose size follows a signal. */
+function workersOf(scale: Json = {}, spec: Json = {}): Json {
+  return poolOf({ driver: "worker", worker: { flow: "queue/captures" }, scale: { signal: SIGNAL, target: 2, ...scale }, ...spec });
+}
+const withSignal = (signal: Json): Json => workersOf({ signal });
+
 export interface Judged {
   readonly what: string;
   readonly pool: Json;
@@ -63,6 +71,31 @@ export const GOOD_POOLS: readonly Judged[] = [
   { what: "the longest duration, in two parts", pool: poolOf({ disruption: { drainFor: "364d24h" } }) },
   { what: "the same name for two kinds", pool: withObjects(deployment(), other("Service", "v1")) },
   { what: "a name around the instance", pool: withObjects(deployment("$(relevo.site)-$(relevo.instance)-main")) },
+  { what: "workers that follow nothing", pool: poolOf({ driver: "worker" }) },
+  { what: "workers that follow a queue", pool: workersOf() },
+  {
+    what: "all of scale said",
+    pool: workersOf({
+      pollEvery: "1s",
+      maxAge: "30s",
+      tolerance: 0.2,
+      up: { window: "10s", step: { instances: 1, percent: 50, per: "1m" } },
+      down: { window: "5m", step: { instances: 1, percent: 10, per: "1m" } },
+      cooldown: "0s",
+      fallback: { after: "10m", instances: 4 },
+      stuck: { share: 0.5, holdFor: "1h" },
+      pausedAt: 4,
+    }),
+  },
+  { what: "rows", pool: withSignal({ kind: "postgresql", connection: "main", query: "select count(*) as backlog from jobs" }) },
+  { what: "a list", pool: withSignal({ kind: "redis-list", connection: "main", list: "jobs" }) },
+  { what: "a stream", pool: withSignal({ kind: "redis-stream", connection: "main", stream: "jobs", group: "workers" }) },
+  { what: "a topic", pool: withSignal({ kind: "kafka", connection: "main", topic: "jobs", group: "workers" }) },
+  { what: "SQS", pool: withSignal({ kind: "sqs", connection: "main", queue: "jobs" }) },
+  { what: "Pub/Sub", pool: withSignal({ kind: "pubsub", connection: "main", project: "p", subscription: "s" }) },
+  { what: "a metric", pool: withSignal({ kind: "prometheus", connection: "main", query: "sum(jobs)", flowLabel: "queue" }) },
+  { what: "an external metric", pool: withSignal({ kind: "external-metric", metric: "jobs", selector: { queue: "captures" } }) },
+  { what: "a workload that others made", pool: workersOf({}, { blueprint: undefined, target: { kind: "Deployment", name: "capture" } }) },
   { what: "no protocol and no lease", pool: poolOf({ service: { protocol: "none" }, state: {} }) },
 ];
 
@@ -114,6 +147,27 @@ export const BAD_POOLS: readonly Judged[] = [
   { what: "surge 0", pool: poolOf({ disruption: { surge: 0 } }) },
   { what: "no provisioner", pool: poolOf({ disruption: { provisioners: [] } }) },
   { what: "an unknown deletion policy", pool: poolOf({ deletion: "now" }) },
+  { what: "a signal of an unknown kind", pool: withSignal({ ...SIGNAL, kind: "rabbitmq" }) },
+  { what: "a signal without its connection", pool: withSignal({ kind: "queue", queue: "captures" }) },
+  { what: "a signal without what it looks at", pool: withSignal({ kind: "kafka", connection: "main", topic: "jobs" }) },
+  { what: "a signal with a field of another kind", pool: withSignal({ ...SIGNAL, topic: "jobs" }) },
+  { what: "an external metric with a connection", pool: withSignal({ kind: "external-metric", metric: "jobs", connection: "main" }) },
+  { what: "an address instead of a connection", pool: withSignal({ ...SIGNAL, connection: "http://10.0.0.1" }) },
+  { what: "a selector that is no text", pool: withSignal({ kind: "external-metric", metric: "jobs", selector: { queue: 1 } }) },
+  { what: "a target of 0", pool: workersOf({ target: 0 }) },
+  { what: "no target", pool: workersOf({ target: undefined }) },
+  { what: "a share above 1", pool: workersOf({ stuck: { share: 1.5 } }) },
+  { what: "a fallback above the maximum", pool: workersOf({ fallback: { instances: 5 } }) },
+  { what: "a pause above the maximum", pool: workersOf({ pausedAt: 11 }, { size: { desired: 2, max: 10 } }) },
+  { what: "a service that scales", pool: workersOf({}, { driver: "service" }) },
+  { what: "scale without a flow", pool: workersOf({}, { worker: {} }) },
+  { what: "scale without workers' own words", pool: workersOf({}, { worker: undefined }) },
+  { what: "a target beside a blueprint", pool: workersOf({}, { target: { kind: "Deployment", name: "capture" } }) },
+  {
+    what: "a target that does not scale",
+    pool: poolOf({ driver: "worker", blueprint: undefined, target: { kind: "Deployment", name: "capture" } }),
+  },
+  { what: "a target without a /scale", pool: workersOf({}, { blueprint: undefined, target: { kind: "DaemonSet", name: "capture" } }) },
   { what: "a field that is none", pool: poolOf({ sizes: { desired: 2 } }) },
   { what: "a field of size that is none", pool: poolOf({ size: { desired: 2, min: 1 } }) },
   { what: "no spec", pool: { apiVersion: "relevo.dev/v1alpha1", kind: "Pool", metadata: { name: "orders" } } },

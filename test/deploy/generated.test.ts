@@ -43,8 +43,8 @@ describe("the definition of Pools", () => {
     const wrong: string[] = [];
     const look = (schema: Record<string, unknown>, path: string): void => {
       if (schema["type"] === undefined && schema["x-kubernetes-preserve-unknown-fields"] !== true) wrong.push(`${path} has no type`);
-      for (const key of ["additionalProperties", "default", "$schema", "const", "anyOf", "$ref"])
-        if (key in schema) wrong.push(`${path}.${key}`);
+      if (schema["additionalProperties"] !== undefined) look(schema["additionalProperties"] as Record<string, unknown>, `${path}.*`);
+      for (const key of ["default", "$schema", "const", "anyOf", "oneOf", "$ref"]) if (key in schema) wrong.push(`${path}.${key}`);
       for (const [name, each] of Object.entries((schema["properties"] ?? {}) as Record<string, Record<string, unknown>>))
         look(each, `${path}.${name}`);
       if (schema["items"] !== undefined) look(schema["items"] as Record<string, unknown>, `${path}[]`);

@@ -5,6 +5,9 @@ import { poolSpecSchema } from "../../src/model/pool.ts";
 import { POOLS } from "../../src/kube/resources.ts";
 import { type Annotated, type CelRule, type Json, structural } from "./structural.ts";
 
+/** `size.max` with its default. */
+const MAXIMUM = "(has(self.size.max) ? self.size.max : self.size.desired == 0 ? 1 : self.size.desired * 2)";
+
 /** What `superRefine` of the schema says, for the API server; a test runs the same bad documents through both. */
 const RULES: Readonly<Record<string, readonly CelRule[]>> = {
   spec: [
@@ -12,17 +15,47 @@ const RULES: Readonly<Record<string, readonly CelRule[]>> = {
       rule: "!has(self.state) || !has(self.state.lease) || !has(self.service) || !has(self.service.protocol) || self.service.protocol == 'relevo/v1'",
       message: "state.lease needs service.protocol relevo/v1: an instance without the protocol cannot be told of its lease",
     },
+    {
+      rule: "has(self.target) || (has(self.blueprint) && self.blueprint.objects.exists(o, o.kind == 'Deployment' || o.kind == 'StatefulSet'))",
+      message: "blueprint.objects holds no Deployment and no StatefulSet: the first one is the instance's lead",
+      fieldPath: ".blueprint",
+    },
+    {
+      rule: "!has(self.target) || !has(self.blueprint) || size(self.blueprint.objects) == 0",
+      message: "target stands beside a blueprint: a Pool has one of both",
+      fieldPath: ".target",
+    },
+    {
+      rule: "!has(self.target) || has(self.scale)",
+      message: "target needs scale: of a workload that others made nothing but its size is this Pool's",
+      fieldPath: ".target",
+    },
+    {
+      rule: "!has(self.scale) || self.driver == 'worker'",
+      message: "scale needs driver worker: its signal is what workers take",
+      fieldPath: ".scale",
+    },
+    {
+      rule: "!has(self.scale) || (has(self.worker) && has(self.worker.flow))",
+      message: "worker.flow must say what the workers take their jobs from: another flow's signal is refused",
+      fieldPath: ".scale",
+    },
+    {
+      rule: `!has(self.scale) || !has(self.scale.fallback) || self.scale.fallback.instances <= ${MAXIMUM}`,
+      message: "scale.fallback.instances is above size.max",
+      fieldPath: ".scale",
+    },
+    {
+      rule: `!has(self.scale) || !has(self.scale.pausedAt) || self.scale.pausedAt <= ${MAXIMUM}`,
+      message: "scale.pausedAt is above size.max",
+      fieldPath: ".scale",
+    },
   ],
   "spec.size": [
     { rule: "!has(self.floor) || self.floor <= self.desired", message: "floor is above desired", fieldPath: ".floor" },
     { rule: "!has(self.max) || self.desired <= self.max", message: "max is below desired", fieldPath: ".max" },
   ],
   "spec.blueprint": [
-    {
-      rule: "self.objects.exists(o, o.kind == 'Deployment' || o.kind == 'StatefulSet')",
-      message: "holds no Deployment and no StatefulSet: the first one is the instance's lead",
-      fieldPath: ".objects",
-    },
     {
       rule: "self.objects.all(o, self.objects.exists_one(p, p.kind == o.kind && p.metadata.name == o.metadata.name))",
       message: "two objects of one kind have the same name",
@@ -56,6 +89,11 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "spec.serviceAccountName":
     "The ServiceAccount of this namespace that makes and deletes the blueprint's objects. Absent: the one that the controller was started with.",
   "spec.blueprint": "The objects of one instance. $(relevo.instance), $(relevo.pool) and $(relevo.site) are filled into string values.",
+  "spec.target": "Instead of a blueprint: one workload that others made, whose number of replicas this Pool owns from its adoption on.",
+  "spec.worker": "What the workers take their jobs from, and after which silence a busy slot counts as stuck.",
+  "spec.scale": "Moves the size between size.floor and size.max by the backlog of the workers' own flow.",
+  "spec.scale.signal":
+    "What is looked at, through a connection that the operator of the controller configured. It holds no address and no secret.",
   "spec.service": "The port, the protocol and the health check of an instance.",
   "spec.traffic": "The route of the gateway, what is tried again and what waits for how long.",
   "spec.disruption": "What is done when capacity goes: Off, Observe or Act; and how much at once.",
@@ -77,6 +115,39 @@ const STATUS: Readonly<Record<keyof PoolStatus, Json>> = {
   generation: { type: "string", description: "Of the route: who may get traffic." },
   mode: { type: "string" },
   observedGeneration: { type: "integer", format: "int64" },
+  demand: {
+    type: "object",
+    nullable: true,
+    description: "Of a pool whose size follows its demand, as it was read last.",
+    properties: {
+      backlog: { type: "number", nullable: true },
+      inFlight: { type: "number", nullable: true },
+      oldestAge: { type: "integer", nullable: true, description: "In seconds." },
+      readAt: { type: "string", nullable: true },
+      trouble: { type: "string", nullable: true, description: "Why the newest look cannot be believed." },
+    },
+  },
+  slots: {
+    type: "object",
+    nullable: true,
+    description: "What its workers say of their slots, together.",
+    properties: {
+      total: { type: "integer" },
+      free: { type: "integer" },
+      progressing: { type: "integer" },
+      stuck: { type: "integer" },
+    },
+  },
+  capacity: {
+    type: "object",
+    nullable: true,
+    description: "Instances: what somebody configured, and what a load test has shown.",
+    properties: {
+      configured: { type: "integer" },
+      proven: { type: "integer", nullable: true },
+      provenAt: { type: "string", nullable: true },
+    },
+  },
   conditions: {
     type: "array",
     "x-kubernetes-list-type": "map",
@@ -106,13 +177,16 @@ const column = (name: string, jsonPath: string, type: string, description: strin
 
 const COLUMNS = [
   column("Phase", ".status.phase", "string", "One word for all"),
-  column("Desired", ".spec.size.desired", "integer", "How many are wanted"),
+  column("Desired", ".status.desired", "integer", "How many are wanted"),
   column("Serving", ".status.serving", "integer", "How many get traffic"),
   column("Mode", ".status.mode", "string", "What is done when capacity goes"),
   column("Reason", ".status.reason", "string", "Why it is in this phase"),
   column("Age", ".metadata.creationTimestamp", "date", "Since when it is there"),
   column("Draining", ".status.draining", "integer", "How many finish their work", 1),
   column("Standby", ".status.standby", "integer", "How many are warm", 1),
+  column("Backlog", ".status.demand.backlog", "number", "How much waits for its workers", 1),
+  column("Stuck", ".status.slots.stuck", "integer", "How many slots make no progress", 1),
+  column("Proven", ".status.capacity.proven", "integer", "How many a load test has shown", 1),
   column("Message", ".status.message", "string", "Why, as a sentence", 1),
 ];
 

@@ -25,6 +25,8 @@ export interface Annotated {
 }
 
 export function structural(schema: Json, path: string, about: Annotated): Json {
+  const variants = (schema["oneOf"] ?? schema["anyOf"]) as readonly Json[] | undefined;
+  if (variants !== undefined) return structuralOfKinds(variants, path, about);
   const { properties, items, additionalProperties } = schema as { readonly properties?: Readonly<Record<string, Json>> } & Json;
   const rules = [...(about.rules[path] ?? []), ...durationRules(schema)];
   const kept = Object.fromEntries(KEPT.flatMap((key) => (isBeyondJson(key, schema[key]) ? [] : [[key, schema[key]]])));
@@ -38,8 +40,56 @@ export function structural(schema: Json, path: string, about: Annotated): Json {
           properties: Object.fromEntries(Object.entries(properties).map(([key, each]) => [key, structural(each, `${path}.${key}`, about)])),
         }),
     ...(items === undefined ? {} : { items: structural(items as Json, `${path}[]`, about) }),
-    ...(isOpen(additionalProperties) ? { "x-kubernetes-preserve-unknown-fields": true } : {}),
+    ...openness(additionalProperties, path, about),
     ...(rules.length === 0 ? {} : { "x-kubernetes-validations": rules }),
+  };
+}
+
+interface Variant {
+  readonly properties: Readonly<Record<string, Json>>;
+  readonly required?: readonly string[];
+}
+
+/**
+ * Objects that are told apart by their `kind`. A structural schema has no alternatives: it has the fields of all of them, and rules say which belong to which kind
+ * and which of them each needs.
+ */
+function structuralOfKinds(variants: readonly Json[], path: string, about: Annotated): Json {
+  const kinds = variants.map((each) => each as unknown as Variant);
+  const nameOf = ({ properties }: Variant): string => String(properties["kind"]?.["const"]);
+  const fields = new Map<string, Json>();
+  for (const { properties } of kinds)
+    for (const [name, schema] of Object.entries(properties)) {
+      if (name === "kind") continue;
+      const known = fields.get(name);
+      if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schema)) throw new Error(`${path}.${name} differs between kinds`);
+      fields.set(name, schema);
+    }
+  const rules = [...fields.keys()].flatMap((name): CelRule[] => {
+    const of = (matches: (kind: Variant) => boolean) =>
+      `[${kinds
+        .filter(matches)
+        .map((kind) => `'${nameOf(kind)}'`)
+        .join(", ")}]`;
+    const needs = of(({ required = [] }) => required.includes(name));
+    const may = of(({ properties }) => properties[name] !== undefined);
+    return [
+      {
+        rule: `has(self.${name}) || !(self.kind in ${needs})`,
+        message: `${name} is missing: it is needed by the kinds ${needs.slice(1, -1)}`,
+      },
+      { rule: `!has(self.${name}) || self.kind in ${may}`, message: `${name} belongs to the kinds ${may.slice(1, -1)}` },
+    ].filter(({ rule }) => !rule.endsWith("[])"));
+  });
+  return {
+    ...(about.descriptions[path] === undefined ? {} : { description: about.descriptions[path] }),
+    type: "object",
+    required: ["kind"],
+    properties: {
+      kind: { type: "string", enum: kinds.map(nameOf) },
+      ...Object.fromEntries([...fields].map(([name, schema]) => [name, structural(schema, `${path}.${name}`, about)])),
+    },
+    "x-kubernetes-validations": [...(about.rules[path] ?? []), ...rules],
   };
 }
 
@@ -48,8 +98,11 @@ function isBeyondJson(key: string, value: unknown): boolean {
   return value === undefined || ((key === "minimum" || key === "maximum") && Math.abs(Number(value)) >= Number.MAX_SAFE_INTEGER);
 }
 
-function isOpen(additionalProperties: unknown): boolean {
-  return typeof additionalProperties === "object" && additionalProperties !== null;
+/** Fields of any name: with a type of theirs they are a map, without one anything. */
+function openness(additionalProperties: unknown, path: string, about: Annotated): Json {
+  if (typeof additionalProperties !== "object" || additionalProperties === null) return {};
+  if (Object.keys(additionalProperties).length === 0) return { "x-kubernetes-preserve-unknown-fields": true };
+  return { additionalProperties: structural(additionalProperties as Json, `${path}.*`, about) };
 }
 
 /** Each part in milliseconds, added up; `ms` comes first in the alternatives, or `5ms` would be 5 minutes. */

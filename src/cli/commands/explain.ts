@@ -2,6 +2,7 @@
 import { explanationView, planView, type ExplanationView, type PlanView } from "../../server/views.ts";
 import { connect, poolKeyOf } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
+import { scaleLines } from "./explain-scale.ts";
 import { EXIT, type ExitCode } from "../exit.ts";
 import { ageOf, dash, distanceOf, palette, renderDocument, renderTable } from "../output.ts";
 
@@ -24,13 +25,19 @@ export async function plan(context: CliContext, pool: string, options: GlobalOpt
 
 const poolNameView = planView.pick({ pool: true });
 
+/** So that it fits on one screen. */
+const STEPS_BESIDE_SCALE = 4;
+
 const WITNESSES = {
   head: "ALSO SAID BY",
   cell: ({ witnesses }: ExplanationView["evidence"][number]): string =>
     dash([...new Set(witnesses.map(({ source }) => source))].join(", ")),
 };
 
-function textOf(context: CliContext, { kind, subject, pool, reasons, podLosses, instance, evidence, steps }: ExplanationView): string {
+function textOf(
+  context: CliContext,
+  { kind, subject, pool, reasons, podLosses, scale, instance, evidence, steps }: ExplanationView,
+): string {
   const { bold, dim } = palette(context);
   const now = context.clock.now();
   const lines = [bold(kind === "pool" ? `pool ${pool}` : `instance ${subject} of pool ${pool}`)];
@@ -41,9 +48,11 @@ function textOf(context: CliContext, { kind, subject, pool, reasons, podLosses, 
         `leaves (${instance.drain.loss})${instance.drain.deadline ? `, its node goes ${distanceOf(instance.drain.deadline, now)}` : ""}`,
       );
   }
+  if (scale !== undefined) lines.push("", bold("scale"), ...scaleLines(scale, now));
   lines.push("", bold("why"));
+  const others = scale === undefined ? reasons : reasons.filter(({ subject: of, code }) => of !== "" || !code.startsWith("scale_"));
   // What is said of the pool itself comes first.
-  for (const reason of reasons.toSorted((a, b) => Number(a.subject !== "") - Number(b.subject !== ""))) {
+  for (const reason of others.toSorted((a, b) => Number(a.subject !== "") - Number(b.subject !== ""))) {
     const about = reason.subject === "" || reason.subject === subject ? "" : `${reason.subject}: `;
     lines.push(`  ${about}${reason.sentence} ${dim(`(${reason.code}${reason.since ? `, for ${ageOf(reason.since, now)}` : ""})`)}`);
   }
@@ -77,7 +86,7 @@ function textOf(context: CliContext, { kind, subject, pool, reasons, podLosses, 
     sections.push([
       "steps, newest first",
       renderTable(
-        steps,
+        scale === undefined ? steps : steps.slice(0, STEPS_BESIDE_SCALE),
         [
           { head: "BEGAN", cell: (item) => ageOf(item.recordedAt, now) },
           { head: "KIND", cell: (item) => item.kind },

@@ -32,6 +32,7 @@ import { POOLS } from "../../kube/resources.ts";
 import { CapacityMonitor } from "../../observe/capacity.ts";
 import { HealthMonitor } from "../../observe/health.ts";
 import { DemandMonitor } from "../../observe/demand-monitor.ts";
+import { JobCounter } from "../../observe/job-counts.ts";
 import { LeaseWatch } from "../../observe/lease-watch.ts";
 import { NoticeDesk } from "../../observe/notice-desk.ts";
 import { SlotsMonitor } from "../../observe/slots-monitor.ts";
@@ -153,9 +154,19 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     connections: options.connections ?? { find: () => undefined },
     ...{ clock, random, kube },
     onChange: (pool) => controller?.wake(pool),
+    onRead: (_pool, outcome, ms) => metrics.countDemandRead(outcome, ms),
     log: say,
   });
-  const slots = new SlotsMonitor({ driver, clock, onChange: (pool) => controller?.wake(pool) });
+  const jobs = new JobCounter();
+  const slots = new SlotsMonitor({
+    driver,
+    clock,
+    onChange: (pool) => controller?.wake(pool),
+    onJobs: (pool, outcome, count) => {
+      jobs.count(pool, outcome, count);
+      metrics.countJobs(pool, outcome, count);
+    },
+  });
   const leases = new Leases({
     store,
     clock,
@@ -225,6 +236,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     onLost: (pool) => {
       metrics.forgetPool(pool);
       podLosses.forget(pool);
+      jobs.forget(pool);
     },
   });
   tellPools(journal, writer, pools);
@@ -251,6 +263,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       journal,
       members,
       freezes: options.freezes,
+      jobs: (pool) => jobs.of(pool),
       examine: examineOnce(
         clusterFacts({
           kube,

@@ -8,10 +8,12 @@ import type { InstanceRecord } from "../../model/instance.ts";
 import type { ControllerLine, GatewayReport } from "../../model/membership.ts";
 import { type PoolDocument, poolSchema } from "../../model/pool.ts";
 import { reason } from "../../model/reasons.ts";
+import type { PromotionException } from "../../model/promotion.ts";
 import type { SenderState } from "../../model/sender.ts";
 import type { StepRecord } from "../../model/step.ts";
 import type { Witness } from "../../model/witness.ts";
 import type { NoticeRecord } from "../../store/port.ts";
+import type { PoolScaleChange } from "../scale-state.ts";
 import type {
   ControlPlane,
   CapacityState,
@@ -48,6 +50,8 @@ export interface FakeState {
   gateways: GatewayReplicaState[];
   workloads: WorkloadState[];
   forcedSeals: ForcedSeal[];
+  scaleChanges: PoolScaleChange[];
+  exceptions: PromotionException[];
   store: StoreState;
   capacity: CapacityState;
   readiness: Readiness;
@@ -79,6 +83,8 @@ export class FakeControlPlane implements ControlPlane {
       gateways: [],
       workloads: [],
       forcedSeals: [],
+      scaleChanges: [],
+      exceptions: [],
       store: { era: 0, recovered: null, pools: [] },
       capacity: aCapacity(),
       examined: [],
@@ -153,6 +159,7 @@ export class FakeControlPlane implements ControlPlane {
       instance: instance ?? null,
       evidence: this.state.evidence.filter((row) => row.instance === subject),
       podLosses: null,
+      scale: null,
       steps: [],
     };
   }
@@ -174,6 +181,22 @@ export class FakeControlPlane implements ControlPlane {
     );
     if (held.length === 0) throw new RelevoError("step_not_held", `Nothing of ${command.operation} is held.`, { found: command.operation });
     return held.map(({ id }) => id);
+  };
+  listScaleChanges: ControlPlane["listScaleChanges"] = async () => this.state.scaleChanges;
+  listExceptions: ControlPlane["listExceptions"] = async () => this.state.exceptions;
+  recordProven: ControlPlane["recordProven"] = async (pool, proof, by) => {
+    this.#record("recordProven", { pool, proof, by });
+    return { ...proof, at: NOON, by, configHash: "b1" };
+  };
+  recordException: ControlPlane["recordException"] = async (pool, draft, by) => {
+    this.#record("recordException", { pool, draft, by });
+    return { ...draft, id: "exception-1", pool, by, at: NOON, followUps: draft.followUps.map((what) => ({ what, doneAt: null })) };
+  };
+  finishFollowUp: ControlPlane["finishFollowUp"] = async (exception, index) => {
+    this.#record("finishFollowUp", { exception, index });
+    const found = this.state.exceptions.find(({ id }) => id === exception);
+    if (found === undefined) throw new RelevoError("follow_up_not_found", `There is no exception ${exception}.`, { found: exception });
+    return found;
   };
   forceSeal: ControlPlane["forceSeal"] = async (command) => {
     this.#record("forceSeal", command);
@@ -268,6 +291,8 @@ export function aPool(overrides: Partial<PoolState> = {}): PoolState {
     podLosses: null,
     heldSteps: 0,
     traffic: null,
+    desired: aDocument().spec.size.desired,
+    scale: null,
     ...overrides,
   };
 }
