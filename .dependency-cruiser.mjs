@@ -34,7 +34,7 @@ const MAY_IMPORT = {
     "server/metrics.ts",
     "server/log.ts",
   ],
-  demand: ["kernel", "model"],
+  demand: ["kernel", "model", "sdk/queue-client.ts", "server/line-stream.ts"],
   gateway: ["kernel", "model"],
   agent: ["kernel", "model", "kube", "notices"],
   embedded: ["kernel", "model", "kube"],

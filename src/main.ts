@@ -31,6 +31,7 @@ const processes: ProcessCommands = {
   gateway: async (...args) => (await import("./cli/commands/processes.ts")).gateway(...args),
   agent: async (...args) => (await import("./cli/commands/agent.ts")).agent(...args),
   cluster: async (...args) => (await import("./cli/commands/processes.ts")).cluster(...args),
+  queue: async (...args) => (await import("./cli/commands/processes.ts")).queue(...args),
   store: async (...args) => (await import("./cli/processes/store-command.ts")).storeCommand(...args),
 };
 

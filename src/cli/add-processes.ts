@@ -119,6 +119,16 @@ export function addProcesses(program: Command, context: CliContext, processes: P
     .option("--admin-port <port>", "0 lets the system choose", port, 7090)
     .addOption(level())
     .action(async (_options, command: Command) => ended(await processes.cluster(context, optionsOf(command))));
+
+  program
+    .command("queue")
+    .description("the built-in queue: jobs over HTTP, for pools of workers (docs/signals.md)")
+    .requiredOption("--token-file <file>", "who may call: one token a line; read again when it changes")
+    .option("--store <file>", "a SQLite file of its own", ".relevo/queue.db")
+    .option("--host <address>", "where it listens", "127.0.0.1")
+    .option("--port <port>", "0 lets the system choose", port, 7091)
+    .addOption(level())
+    .action(async (_options, command: Command) => ended(await processes.queue(context, optionsOf(command))));
 }
 
 function addAgent(program: Command, context: CliContext, processes: ProcessCommands, ended: Ended): void {

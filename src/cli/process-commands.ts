@@ -9,6 +9,7 @@ export interface ProcessCommands {
   readonly gateway: (context: CliContext, options: GatewayCommandOptions) => Promise<ExitCode>;
   readonly agent: (context: CliContext, options: AgentCommandOptions) => Promise<ExitCode>;
   readonly cluster: (context: CliContext, options: ClusterCommandOptions) => Promise<ExitCode>;
+  readonly queue: (context: CliContext, options: QueueCommandOptions) => Promise<ExitCode>;
   readonly store: (context: CliContext, what: StoreCommand, options: StoreCommandOptions) => Promise<ExitCode>;
 }
 
@@ -120,5 +121,13 @@ export interface ClusterCommandOptions extends GlobalOptions {
   readonly disruptionInterval: number;
   readonly apiPort: number;
   readonly adminPort: number;
+  readonly logLevel: string;
+}
+
+export interface QueueCommandOptions extends GlobalOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly store: string;
+  readonly tokenFile: string;
   readonly logLevel: string;
 }

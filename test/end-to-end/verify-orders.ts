@@ -33,7 +33,7 @@ export async function verifyOrders(
     signal: new AbortController().signal,
   };
   const none = () => Promise.reject(new Error("no process in this test"));
-  const processes = { up: none, demo: none, controller: none, gateway: none, agent: none, cluster: none, store: none };
+  const processes = { up: none, demo: none, controller: none, gateway: none, agent: none, cluster: none, queue: none, store: none };
   const code = await runProgram(["verify", "disruption", "orders", "-o", "json", ...args], context, processes);
   return { code, err: told.err, report: JSON.parse(told.out || "null") as VerifyReport };
 }

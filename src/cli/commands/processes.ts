@@ -7,7 +7,7 @@ import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import type { ReplicaOptions } from "../processes/controller-process.ts";
 import { storeTargetOf } from "../store-target.ts";
 import { tokenSourceOf } from "../token-source.ts";
-import type { ClusterCommandOptions, ControllerCommandOptions, GatewayCommandOptions } from "../process-commands.ts";
+import type { ClusterCommandOptions, ControllerCommandOptions, GatewayCommandOptions, QueueCommandOptions } from "../process-commands.ts";
 
 export async function controller(context: CliContext, options: ControllerCommandOptions): Promise<ExitCode> {
   const {
@@ -128,6 +128,13 @@ export async function cluster(context: CliContext, options: ClusterCommandOption
     adminPort: options.adminPort,
     logLevel: options.logLevel,
   });
+  return EXIT.done;
+}
+
+export async function queue(context: CliContext, options: QueueCommandOptions): Promise<ExitCode> {
+  const { runQueue } = await import("../processes/queue-process.ts");
+  const { host, port, store, tokenFile, logLevel } = options;
+  await runQueue({ host, port, store: resolve(context.cwd, store), tokenFile: resolve(context.cwd, tokenFile), logLevel });
   return EXIT.done;
 }
 

@@ -79,6 +79,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
       gateway: none,
       agent: none,
       cluster: none,
+      queue: none,
       store: none,
       ...options.processes,
     };
