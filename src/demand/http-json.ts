@@ -1,0 +1,77 @@
+/** One GET of JSON for a look at demand: bounded, ended by its signal, without following anybody elsewhere; what is no success is a trouble with a code. */
+import { type Dispatcher, request } from "undici";
+import { type Instant, parseInstant } from "../kernel/clock.ts";
+import { showable } from "../kernel/errors.ts";
+import { demandError, unreachable } from "./errors.ts";
+
+export interface JsonGet {
+  readonly url: URL;
+  /** For sentences: `Prometheus (connection metrics)`. */
+  readonly who: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly dispatcher?: Dispatcher | undefined;
+}
+
+export interface JsonAnswer {
+  readonly body: unknown;
+  /** The server's own clock, to the second; null: it did not say. */
+  readonly date: Instant | null;
+}
+
+/** A backlog is a few hundred bytes: more is a query for something else. */
+const ANSWER_BYTES_MAX = 2 ** 20;
+const REFUSALS: readonly number[] = [401, 403];
+
+/**
+ * Throws `demand_credentials_refused` for 401 and 403, `demand_missing` for 404, `demand_unreachable` for any other status, a broken or an endless answer, and
+ * `demand_type_changed` for what is no JSON. A server's own words are the error's `found`.
+ */
+export async function getJson(get: JsonGet, signal: AbortSignal): Promise<JsonAnswer> {
+  const { who } = get;
+  const { status, text, date } = await fetchText(get, signal);
+  if (status < 200 || status >= 300) {
+    const found = `${status} ${text.slice(0, 400)}`.trim();
+    if (REFUSALS.includes(status)) throw demandError("credentials_refused", `${who} refuses our credentials`, { found });
+    if (status === 404) throw demandError("missing", `${who} knows nothing at this address`, { found });
+    throw demandError("unreachable", `${who} answered with an error`, { found });
+  }
+  return { body: parseJson(text, who), date };
+}
+
+async function fetchText(
+  { url, who, headers = {}, dispatcher }: JsonGet,
+  signal: AbortSignal,
+): Promise<{ readonly status: number; readonly text: string; readonly date: Instant | null }> {
+  try {
+    const answer = await request(url, {
+      headers: { accept: "application/json", ...headers },
+      signal,
+      ...(dispatcher === undefined ? {} : { dispatcher }),
+    });
+    const text = await boundedText(answer.body, who);
+    const said = answer.headers["date"];
+    return { status: answer.statusCode, text, date: typeof said === "string" ? (parseInstant(said) ?? null) : null };
+  } catch (error) {
+    throw unreachable(who, error, signal);
+  }
+}
+
+/** Leaving the loop ends the connection: the rest is not read. */
+async function boundedText(body: AsyncIterable<Uint8Array>, who: string): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes > ANSWER_BYTES_MAX) throw demandError("unreachable", `the answer of ${who} is larger than ${ANSWER_BYTES_MAX} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, bytes).toString("utf8");
+}
+
+function parseJson(text: string, who: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    throw demandError("type_changed", `the answer of ${who} is no JSON`, { found: showable(text.slice(0, 200)), cause });
+  }
+}
