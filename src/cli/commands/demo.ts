@@ -14,6 +14,8 @@ import type { DemoReport } from "../demo/report.ts";
 import { renderStorm, type StormReport } from "../demo/storm/report.ts";
 import { playStorm } from "../demo/storm/storm.ts";
 import { renderReport } from "../demo/table.ts";
+import { renderWorkers, type WorkersReport } from "../demo/workers/report.ts";
+import { playWorkers } from "../demo/workers/workers.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import { palette, shellWord } from "../output.ts";
 import type { DemoCommandOptions } from "../process-commands.ts";
@@ -25,10 +27,11 @@ const DEMOS: Readonly<Record<string, string>> = {
   "main-job": "a fleet of real processes outlives its nodes: voluntary, deadline, forced, a killed controller, and the same without Relevo",
   storm: "most nodes are announced to go within seconds: three classes of real processes move, critical first; and the same without Relevo",
   kubernetes: "a real Kubernetes whose nodes a real Karpenter drifts, and ends at a deadline; and the same without protection (in a clone)",
+  workers: "workers on a queue: their number follows the backlog; jobs that hang are repaired first; and the same scaled by CPU and by backlog alone",
 };
-type DemoName = "main-job" | "storm" | "kubernetes";
+type DemoName = "main-job" | "storm" | "kubernetes" | "workers";
 /** Between a spot warning and the loss of the node. */
-const DEADLINE_MS: Readonly<Record<DemoName, number>> = { "main-job": 20_000, storm: 60_000, kubernetes: 120_000 };
+const DEADLINE_MS: Readonly<Record<DemoName, number>> = { "main-job": 20_000, storm: 60_000, kubernetes: 120_000, workers: 120_000 };
 const STORM_NODES = 20;
 /** Load for each core; the demo alone is about one for each of two. */
 const BUSY = 2;
@@ -64,12 +67,13 @@ export async function demo(context: CliContext, name: string | undefined, option
   const isSecond = (await findRunning(context)) !== undefined;
   const home = isSecond ? mkdtempSync(join(tmpdir(), "relevo-commands-")) : context.cwd;
   assertRunFileCanBeWritten(home);
-  const chosen: DemoName = name === "storm" || name === "kubernetes" ? name : "main-job";
-  if (chosen === "kubernetes" && options.deadline !== undefined)
-    throw new UsageError("deadline_not_asked", "The deadline of this demo is Karpenter's.", {
-      found: "--deadline",
-      allowed: "relevo demo kubernetes --once",
-    });
+  const chosen: DemoName = name === "storm" || name === "kubernetes" || name === "workers" ? name : "main-job";
+  if ((chosen === "kubernetes" || chosen === "workers") && options.deadline !== undefined)
+    throw new UsageError(
+      "deadline_not_asked",
+      chosen === "kubernetes" ? "The deadline of this demo is Karpenter's." : "In this demo no node goes.",
+      { found: "--deadline", allowed: `relevo demo ${chosen} --once` },
+    );
   if (options.nodes !== undefined && chosen !== "storm")
     throw new UsageError("nodes_not_asked", "--nodes is of the storm.", { found: options.nodes, allowed: "relevo demo storm --nodes N" });
   const running = await play(chosen, options.nodes ?? STORM_NODES, {
@@ -102,7 +106,7 @@ export async function demo(context: CliContext, name: string | undefined, option
 }
 
 interface PlayedDemo {
-  readonly report: DemoReport | StormReport | KubernetesReport;
+  readonly report: DemoReport | StormReport | KubernetesReport | WorkersReport;
   /** The same for people. */
   readonly table: string;
   readonly addresses: KubernetesAddresses;
@@ -120,6 +124,10 @@ async function play(name: DemoName, nodes: number, options: DemoOptions): Promis
     case "kubernetes": {
       const { report, addresses, stop } = await playKubernetes(options);
       return { report, stop, addresses, hasRunFile: false, table: renderKubernetes(report) };
+    }
+    case "workers": {
+      const { report, stack, stop } = await playWorkers(options);
+      return { report, stop, addresses: stack, hasRunFile: true, table: renderWorkers(report) };
     }
     case "main-job": {
       const { report, stack, stop } = await playMainJob(options);
