@@ -27,7 +27,8 @@ const DEMOS: Readonly<Record<string, string>> = {
   "main-job": "a fleet of real processes outlives its nodes: voluntary, deadline, forced, a killed controller, and the same without Relevo",
   storm: "most nodes are announced to go within seconds: three classes of real processes move, critical first; and the same without Relevo",
   kubernetes: "a real Kubernetes whose nodes a real Karpenter drifts, and ends at a deadline; and the same without protection (in a clone)",
-  workers: "workers on a queue: their number follows the backlog; jobs that hang are repaired first; and the same scaled by CPU and by backlog alone",
+  workers:
+    "workers on a queue: their number follows the backlog; jobs that hang are repaired first; and the same scaled by CPU and by backlog alone",
 };
 type DemoName = "main-job" | "storm" | "kubernetes" | "workers";
 /** Between a spot warning and the loss of the node. */
