@@ -20,6 +20,7 @@ export function addProcesses(program: Command, context: CliContext, processes: P
     .addOption(durationOption("--boot-delay <duration>", "how long a machine takes to start", 1_000))
     .addOption(durationOption("--disruption-interval <duration>", "how often the provisioner looks for nodes to disrupt", 10_000))
     .addOption(durationOption("--spot-lead <duration>", "how long a spot warning leads", 120_000))
+    .option("--connections <file>", "from which Pools read their demand (docs/scaling.md)")
     .option("--port <port>", "of the gateway; 0 lets the system choose", port, 8080)
     .option("--controller-port <port>", "of the controller's API", port, 7070)
     .option("--cluster-port <port>", "of the Kubernetes API", port, 7080)
@@ -75,6 +76,7 @@ export function addProcesses(program: Command, context: CliContext, processes: P
       "--instances-account <name>",
       "the ServiceAccount that makes the objects of Pools which name none (default: the controller itself)",
     )
+    .option("--connections <file>", "from which Pools read their demand; read again when it changes (docs/scaling.md)")
     .option("--priority-classes", "the cluster has the PriorityClasses of deploy/: pods get that of their pool")
     .option("--sqs-queue <url>", "takes notices from this queue; may be repeated; credentials as the AWS SDK finds them", collect)
     .option("--sqs-endpoint <url>", "where SQS is, in the place of the queue's host")

@@ -26,6 +26,7 @@ export interface StoreCommandOptions extends GlobalOptions {
 
 /** Durations are in ms; a port 0 lets the system choose. */
 export interface UpCommandOptions extends GlobalOptions {
+  readonly connections?: string;
   readonly dir: string;
   readonly nodes: number;
   readonly onDemand: number;
@@ -78,6 +79,7 @@ export interface ControllerCommandOptions extends GlobalOptions {
   readonly kubeQps?: number;
   readonly kubeBurst?: number;
   readonly instancesAccount?: string;
+  readonly connections?: string;
   readonly priorityClasses?: boolean;
   readonly spotLead: number;
   readonly logLevel: string;

@@ -7,6 +7,8 @@ import type { DemandAdapter } from "./port.ts";
 /** What is configured, by name. */
 export interface Connections {
   find(name: string): Connection | undefined;
+  /** Calls back when one is another than before, or there is none any more; absent: they never change. */
+  onChange?(listener: () => void): void;
 }
 
 export interface SignalUser {

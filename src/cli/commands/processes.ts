@@ -32,6 +32,7 @@ export async function controller(context: CliContext, options: ControllerCommand
     tokenFile,
     auth,
     authAudience,
+    connections,
     ...rest
   } = options;
   if ((absorbPerSecond === undefined) !== (absorbAtOnce === undefined))
@@ -51,6 +52,7 @@ export async function controller(context: CliContext, options: ControllerCommand
       kubernetes: auth === "kubernetes",
       audience: authAudience,
     },
+    connections: connections === undefined ? undefined : resolve(context.cwd, connections),
     webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : secretOf(context, webhookSecretFile),
     spotLeadMs: spotLead,
     queues: {

@@ -32,6 +32,7 @@ export async function up(context: CliContext, options: UpCommandOptions): Promis
     bootDelayMs: options.bootDelay,
     disruptionIntervalMs: options.disruptionInterval,
     spotLeadMs: options.spotLead,
+    ...(options.connections === undefined ? {} : { connections: resolve(context.cwd, options.connections) }),
     ports: { gateway: options.port, controller: options.controllerPort, cluster: options.clusterPort, admin: options.adminPort },
     logLevel: options.logLevel,
     token: context.env.RELEVO_TOKEN ?? null,

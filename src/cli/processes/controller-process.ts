@@ -1,6 +1,8 @@
 /** `relevo controller`: the HTTP API, the webhooks, the reconcile loop; the only kind of process that opens the store. */
 import { FreezeConfigs } from "../../control/freeze-config.ts";
 import { electedMembers, type Members } from "../../control/members.ts";
+import { ConnectionFile } from "../../demand/connection-file.ts";
+import { readConnections } from "../../demand/read-connections.ts";
 import { ServiceDriver } from "../../drivers/service/service-driver.ts";
 import { LeaseTokens } from "../../lease/token.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
@@ -49,6 +51,8 @@ export interface ControllerProcessOptions extends ControllerStoreOptions {
   readonly priorityClasses?: boolean | undefined;
   /** From which notices are taken, beside the webhooks. */
   readonly queues?: NoticeQueueOptions | undefined;
+  /** A file of connections, from which Pools read their demand. */
+  readonly connections?: string | undefined;
   readonly logLevel: string;
 }
 
@@ -68,11 +72,12 @@ export interface ReplicaOptions {
   readonly url?: string | undefined;
 }
 
-/** Runs until it is asked to end. Throws `queue_url_invalid`. */
+/** Runs until it is asked to end. Throws `queue_url_invalid`, `connections_invalid`. */
 export async function runController(options: ControllerProcessOptions): Promise<void> {
   options.queues?.urls.forEach(assertQueueUrl);
   const asked = untilAskedToEnd();
   const log = createLogger({ level: options.logLevel, name: "controller", clock: systemClock });
+  const connections = options.connections === undefined ? undefined : connectionsIn(options.connections, log);
   const { store, leaseKey } = await openControllerStore(options);
   const kube = await loadKubeApi({ kubeconfig: options.kubeconfig, context: options.context, limits: limitsOf(options) });
   const metrics = createMetrics();
@@ -90,6 +95,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
     log,
     metrics,
     ...(members === undefined ? {} : { members }),
+    ...(connections === undefined ? {} : { connections }),
     freezes: new FreezeConfigs({
       api: kube,
       clock: systemClock,
@@ -138,10 +144,19 @@ export async function runController(options: ControllerProcessOptions): Promise<
   log.info({}, "ending in good order");
   // First of all: what others wait for.
   await composed.handOver();
+  connections?.stop();
   await queues?.stop();
   await server.close();
   await composed.close();
   await kube.close();
+}
+
+function connectionsIn(path: string, log: Logger): ConnectionFile {
+  return new ConnectionFile({
+    read: () => readConnections(path, process.env),
+    clock: systemClock,
+    log: (level, message, fields) => log[level](fields, message),
+  });
 }
 
 function authenticatorsOf(access: AccessOptions | undefined, kube: KubeApi, log: Logger): readonly Authenticator[] {

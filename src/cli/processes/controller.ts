@@ -157,6 +157,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     onRead: (_pool, outcome, ms) => metrics.countDemandRead(outcome, ms),
     log: say,
   });
+  options.connections?.onChange?.(() => demand.connectionsChanged());
   const jobs = new JobCounter();
   const slots = new SlotsMonitor({
     driver,
