@@ -1,4 +1,5 @@
 /** Stateless and stateful services: the instance protocol over HTTP, or nothing but a health path. */
+import type { Socket } from "node:net";
 import { Agent, request as send } from "undici";
 import type { z } from "zod";
 import { type Clock, formatInstant } from "../../kernel/clock.ts";
@@ -14,6 +15,8 @@ import {
   PROTOCOL_PREFIX,
   protocolErrorSchema,
 } from "../../model/protocol.ts";
+import { type Slots, slotsSchema } from "../../model/slots.ts";
+import { getOnce } from "./get-once.ts";
 import type { CallOutcome, InstanceCall, InstanceDriver, InstanceHealth, InstanceTarget } from "../port.ts";
 
 export const CONNECT_LIMIT_MS = 1_000;
@@ -22,6 +25,8 @@ export const READ_LIMIT_MS = 2_000;
 /** For calls, whose hooks may do work. */
 export const CALL_LIMIT_MS = 10_000;
 export const MAX_ANSWER_BYTES = 64 * 1024;
+/** A thousand busy slots say more. */
+const MAX_SLOTS_BYTES = 512 * 1024;
 /** Calls are rare, and a kept connection would outlive the process that it led to. */
 const KEEP_ALIVE_MS = 1;
 
@@ -33,6 +38,7 @@ interface Answer {
 export class ServiceDriver implements InstanceDriver {
   readonly #clock: Clock;
   readonly #agent: Agent;
+  readonly #reads = new Set<Socket>();
 
   constructor(options: { readonly clock: Clock }) {
     this.#clock = options.clock;
@@ -52,7 +58,7 @@ export class ServiceDriver implements InstanceDriver {
 
   async health(target: InstanceTarget): Promise<InstanceHealth> {
     if (target.protocol === "none") return this.#plainHealth(target);
-    const answer = await this.#send(target, "GET", `${PROTOCOL_PREFIX}/health`, READ_LIMIT_MS);
+    const answer = await this.#get(target, `${PROTOCOL_PREFIX}/health`);
     if (answer.status !== 200 && answer.status !== 503) throw refusalOf(answer, target);
     return parseAnswer(answer, healthSchema, target) satisfies Health;
   }
@@ -68,6 +74,14 @@ export class ServiceDriver implements InstanceDriver {
         allowed: target.bootId,
       });
     return obligations;
+  }
+
+  /** Also of one that speaks nothing else of the protocol. */
+  async slots(target: InstanceTarget): Promise<Slots | null> {
+    const answer = await this.#get(target, `${PROTOCOL_PREFIX}/slots`, MAX_SLOTS_BYTES);
+    if (answer.status === 404) return null;
+    if (answer.status !== 200) throw refusalOf(answer, target);
+    return parseAnswer(answer, slotsSchema, target);
   }
 
   prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
@@ -88,11 +102,12 @@ export class ServiceDriver implements InstanceDriver {
 
   /** Frees the sockets; the driver cannot be used afterwards. */
   async destroy(): Promise<void> {
+    for (const socket of this.#reads) socket.destroy();
     await this.#agent.destroy();
   }
 
   async #read<T>(target: InstanceTarget, what: string, schema: z.ZodType<T>): Promise<T> {
-    const answer = await this.#send(target, "GET", `${PROTOCOL_PREFIX}/${what}`, READ_LIMIT_MS);
+    const answer = await this.#get(target, `${PROTOCOL_PREFIX}/${what}`);
     if (answer.status !== 200) throw refusalOf(answer, target);
     return parseAnswer(answer, schema, target);
   }
@@ -104,7 +119,7 @@ export class ServiceDriver implements InstanceDriver {
       deadline: call.deadline === null ? null : formatInstant(call.deadline),
       ...(call.lease === undefined ? {} : { lease: call.lease }),
     });
-    const answer = await this.#send(target, "POST", `${PROTOCOL_PREFIX}/${name}`, CALL_LIMIT_MS, { step: call.step, body });
+    const answer = await this.#send(target, `${PROTOCOL_PREFIX}/${name}`, { step: call.step, body });
     if (answer.status !== 200) throw refusalOf(answer, target);
     const parsed = parseAnswer(answer, callAnswerSchema, target);
     if (parsed.bootId !== call.bootId || parsed.step !== call.step)
@@ -115,34 +130,46 @@ export class ServiceDriver implements InstanceDriver {
   }
 
   async #plainHealth(target: InstanceTarget): Promise<InstanceHealth> {
-    const { status } = await this.#send(target, "GET", target.healthPath, READ_LIMIT_MS);
+    const { status } = await this.#get(target, target.healthPath);
     const ok = status >= 200 && status < 300;
     return { ok, bootId: null, reason: ok ? null : `status_${status}` };
   }
 
-  async #send(
-    target: InstanceTarget,
-    method: "GET" | "POST",
-    path: string,
-    limitMs: number,
-    call?: { readonly step: string; readonly body: string },
-  ): Promise<Answer> {
+  async #get(target: InstanceTarget, path: string, answerBytesMax = MAX_ANSWER_BYTES): Promise<Answer> {
+    try {
+      return await getOnce({
+        host: target.host,
+        port: target.port,
+        path,
+        authority: at(target),
+        connectLimitMs: CONNECT_LIMIT_MS,
+        limitMs: READ_LIMIT_MS,
+        answerBytesMax,
+        clock: this.#clock,
+        sockets: this.#reads,
+      });
+    } catch (error) {
+      throw faultOf(error, target, READ_LIMIT_MS);
+    }
+  }
+
+  async #send(target: InstanceTarget, path: string, call: { readonly step: string; readonly body: string }): Promise<Answer> {
     // One limit over everything from connecting to the last byte: undici's own are per phase, and a slow trickle would outlast them.
     const limit = new AbortController();
-    const timer = this.#clock.after(limitMs, () => limit.abort(TIMED_OUT));
+    const timer = this.#clock.after(CALL_LIMIT_MS, () => limit.abort(TIMED_OUT));
     try {
       const response = await send(`http://${at(target)}${path}`, {
         dispatcher: this.#agent,
-        method,
-        headers: call === undefined ? {} : { "content-type": "application/json", "idempotency-key": call.step },
-        body: call?.body ?? null,
+        method: "POST",
+        headers: { "content-type": "application/json", "idempotency-key": call.step },
+        body: call.body,
         headersTimeout: 0,
         bodyTimeout: 0,
         signal: limit.signal,
       });
       return { status: response.statusCode, text: await response.body.text() };
     } catch (error) {
-      throw faultOf(error, target, limitMs);
+      throw faultOf(error, target, CALL_LIMIT_MS);
     } finally {
       timer.cancel();
     }
@@ -204,9 +231,10 @@ const NOT_CONNECTED = [
   "EAI_AGAIN",
   "EADDRNOTAVAIL",
   "UND_ERR_CONNECT_TIMEOUT",
+  "CONNECT_LIMIT",
 ];
 /** `HTTPParserError` is a name: undici gives it no code when the first bytes are not HTTP at all. */
-const NOT_THE_PROTOCOL = ["UND_ERR_RES_EXCEEDED_MAX_SIZE", "HTTPParserError"];
+const NOT_THE_PROTOCOL = ["UND_ERR_RES_EXCEEDED_MAX_SIZE", "HTTPParserError", "TOO_LONG", "NOT_HTTP"];
 /** The reason of our own abort. */
 const TIMED_OUT = Object.assign(new Error("the limit of the call"), { code: "LIMIT" });
 
@@ -216,7 +244,7 @@ function faultOf(cause: unknown, target: InstanceTarget, limitMs: number): Relev
     new RelevoError(code, sentence, { class: errorClass, found, cause });
   if (NOT_CONNECTED.includes(found))
     return describe("instance_unreachable", `The instance at ${at(target)} cannot be reached.`, "retryable");
-  if (cause === TIMED_OUT || found === "ETIMEDOUT")
+  if (found === "LIMIT" || found === "ETIMEDOUT")
     return describe("instance_timeout", `The instance at ${at(target)} did not answer within ${limitMs} ms.`, "retryable");
   if (NOT_THE_PROTOCOL.includes(found))
     return describe("instance_answer_invalid", `What listens at ${at(target)} does not speak the protocol.`, "terminal");
