@@ -25,8 +25,6 @@ export interface StackOptions {
   readonly absorption?: { readonly perSecond: number; readonly burst: number };
   /** A file with the connections from which Pools read their demand; none when absent. */
   readonly connections?: string;
-  /** A file of connections, from which Pools read their demand. */
-  readonly connections?: string;
   /** 0 lets the system choose. */
   readonly ports: { readonly gateway: number; readonly controller: number; readonly cluster: number; readonly admin: number };
   readonly logLevel: string;
@@ -87,7 +85,6 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       ...["--port", portOf(known.controller, ports.controller), "--kube-qps", "0"], // a cluster of our own
       ...["--webhook-secret-file", join(dir, "webhook.secret"), "--spot-lead", formatDuration(options.spotLeadMs)],
       ...absorptionFlags(options),
-      ...(options.connections === undefined ? [] : ["--connections", options.connections]),
       ...(options.connections === undefined ? [] : ["--connections", options.connections]),
     ]);
     const gatewayStart = begin("gateway", SERVES_MUCH, async (known) => [
