@@ -7,10 +7,10 @@ export function demandError(trouble: DemandTrouble, sentence: string, details: E
   return new RelevoError(`demand_${trouble}`, sentence, trouble === "unreachable" ? { class: "retryable", ...details } : details);
 }
 
-/** Of a call that was given up or that broke; what is a RelevoError already stays as it is. */
-export function unreachable(who: string, error: unknown, signal: AbortSignal): RelevoError {
-  if (error instanceof RelevoError) return error;
-  if (signal.aborted) return demandError("unreachable", `${who} did not answer in time`, { cause: error });
+/** Of a call that was given up or that broke; what is a trouble already stays as it is. */
+export function unreachable(who: string, error: unknown, signal?: AbortSignal): RelevoError {
+  if (error instanceof RelevoError && error.code.startsWith("demand_")) return error;
+  if (signal?.aborted) return demandError("unreachable", `${who} did not answer in time`, { cause: error });
   return demandError("unreachable", `${who} cannot be reached`, { found: describeFault(error), cause: error });
 }
 

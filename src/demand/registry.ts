@@ -1,5 +1,6 @@
 /** The adapters by kind of signal: one line for each folder. */
 import type { SignalKind } from "../model/demand.ts";
+import { externalMetricAdapter } from "./external-metric/adapter.ts";
 import type { DemandAdapter } from "./port.ts";
 import { prometheusAdapter } from "./prometheus/adapter.ts";
 
@@ -7,4 +8,5 @@ export type DemandAdapters = { readonly [K in SignalKind]?: DemandAdapter<K> };
 
 export const DEMAND_ADAPTERS: DemandAdapters = {
   prometheus: prometheusAdapter,
+  "external-metric": externalMetricAdapter,
 };

@@ -5,7 +5,7 @@ import { type SignalOf, signalSchema } from "../../model/demand.ts";
 import { type ConnectionOf, connectionSchema } from "../connections.ts";
 import type { DemandSource } from "../port.ts";
 import { type Answer, HTTP_FAULTS, type HttpPeer, startHttpPeer } from "../testing/http-peer.ts";
-import { look, troubleOf } from "../testing/look.ts";
+import { look, troubleOf, within } from "../testing/look.ts";
 import { prometheusAdapter } from "./adapter.ts";
 
 const AT = 1_764_547_200;
@@ -54,7 +54,7 @@ const answers = (body: unknown, { taken = AT, date = AT }: { taken?: number; dat
 
 test("a sample is the backlog of the flow that its label names, with its own time and the server's clock (K1)", async () => {
   server.answer(answers(vector(sample("4.2e1")), { taken: AT - 15, date: AT + 1 }));
-  expect(await sourceOf({}, { bearerToken: "secret" }).read(AbortSignal.timeout(10_000))).toEqual({
+  expect(await sourceOf({}, { bearerToken: "secret" }).read(within(10_000))).toEqual({
     backlog: 42,
     inFlight: null,
     oldestAgeMs: null,
@@ -70,7 +70,7 @@ test("an ageQuery tells the age of the oldest, in seconds; without a sample it i
   const ages: Readonly<Record<string, unknown>> = { known: vector(sample("90.5", {})), unknown: vector() };
   const age = async (ageQuery: string): Promise<unknown> => {
     server.answer((path) => (path.includes(`query=${ageQuery}`) ? { body: ages[ageQuery] } : answers(vector(sample("1")))(path)));
-    return (await sourceOf({ ageQuery }).read(AbortSignal.timeout(10_000))).oldestAgeMs;
+    return (await sourceOf({ ageQuery }).read(within(10_000))).oldestAgeMs;
   };
   expect([await age("known"), await age("unknown")]).toEqual([90_500, null]);
 });
@@ -110,7 +110,7 @@ test.each(HTTP_FAULTS)("%s is a trouble (K11)", async (_, answer, trouble) => {
 
 test("a server that does not answer is given up with the signal, and one that is not there is said to be so", async () => {
   server.answer({ how: "silent" });
-  expect(await look(sourceOf(), {}, AbortSignal.timeout(50))).toBe("unreachable: Prometheus (connection metrics) did not answer in time");
+  expect(await look(sourceOf(), {}, within(50))).toBe("unreachable: Prometheus (connection metrics) did not answer in time");
   expect(await look(sourceOf({}, { url: "http://127.0.0.1:1" }))).toBe(
     "unreachable: Prometheus (connection metrics) cannot be reached: connect ECONNREFUSED 127.0.0.1:1",
   );

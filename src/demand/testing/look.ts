@@ -4,11 +4,17 @@ import type { DemandReading } from "../../model/demand.ts";
 import type { DemandSource } from "../port.ts";
 import { type Expected, judgeReading, troubleOfError } from "../validity.ts";
 
+export function within(ms: number): AbortSignal {
+  const abort = new AbortController();
+  systemClock.after(ms, () => abort.abort());
+  return abort.signal;
+}
+
 /** The reading, or its trouble as `CODE: detail`. */
 export async function look(
   source: DemandSource,
   expected: Partial<Expected> = {},
-  signal: AbortSignal = AbortSignal.timeout(10_000),
+  signal: AbortSignal = within(10_000),
 ): Promise<DemandReading | string> {
   try {
     const judgement = judgeReading(await source.read(signal), {
