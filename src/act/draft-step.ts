@@ -17,6 +17,8 @@ import type { DeleteStranger } from "./steps/delete-stranger.ts";
 import type { DrainInstance } from "./steps/drain-instance.ts";
 import type { PrepareInstance } from "./steps/prepare-instance.ts";
 import type { Process } from "./steps/process.ts";
+import type { RemoveScaleOwner } from "./steps/remove-scale-owner.ts";
+import type { ScaleTarget } from "./steps/scale-target.ts";
 import type { ProtectPod } from "./steps/protect-pod.ts";
 import type { UncordonNode } from "./steps/uncordon-node.ts";
 
@@ -32,6 +34,7 @@ export interface ClusterSetup {
  */
 export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unknown, cluster: ClusterSetup = {}): StepDraft {
   if (effect.kind === "delete_stranger") return draftStranger(effect, snapshot);
+  if (effect.kind === "scale_target") return draftScale(effect, snapshot);
   const seen = instanceOf(effect, snapshot);
   const { id: instance } = seen.record;
   const draft = (id: string, kind: string, payload: unknown): StepDraft => ({
@@ -121,6 +124,33 @@ export function draftUncordon(command: {
   };
 }
 
+function draftScale(effect: Extract<Effect, { kind: "scale_target" }>, snapshot: PoolSnapshot): StepDraft {
+  const { uid, from, to, decidedAt, reason: why } = effect;
+  const { spec, pool, namespace, scale } = snapshot;
+  if (spec.target === undefined || scale?.adopted?.uid !== uid) throw notPossible(effect, "its target is not adopted");
+  const payload: ScaleTarget = {
+    target: { ...spec.target, namespace, uid },
+    from,
+    to,
+    managers: [...scale.adopted.managers],
+    ...accountOf(snapshot),
+  };
+  const id = stepIds.scale(uid, decidedAt, from, to);
+  return { id, operation: id, pool, instance: null, kind: "scale_target/1", payload, reason: why };
+}
+
+/** An operator's command: it named the owner and its UID. */
+export function draftRemoveOwner(
+  command: Pick<RemoveScaleOwner, "kind" | "name" | "uid" | "target"> & { readonly pool: string; readonly by: string },
+  spec: PoolSnapshot["spec"],
+): StepDraft {
+  const { pool, by, ...owner } = command;
+  const payload: RemoveScaleOwner = { ...owner, ...accountOf({ spec }) };
+  const id = stepIds.removeOwner(owner.uid);
+  const facts = { by, owner: `${owner.kind}/${owner.name}`, uid: owner.uid, target: `${owner.target.kind}/${owner.target.name}` };
+  return { id, operation: id, pool, instance: null, kind: "remove_scale_owner/1", payload, reason: reason("scale_owner_removed", facts) };
+}
+
 /** There is no row that the step could name. */
 function draftStranger(effect: Extract<Effect, { kind: "delete_stranger" }>, snapshot: PoolSnapshot): StepDraft {
   const { instance, reason: why } = effect;
@@ -162,7 +192,7 @@ function createPayload(
 }
 
 /** As it is wanted now: what an earlier account made, the present one must be able to delete. */
-function accountOf({ spec: { serviceAccountName } }: PoolSnapshot): { readonly serviceAccount?: string } {
+function accountOf({ spec: { serviceAccountName } }: Pick<PoolSnapshot, "spec">): { readonly serviceAccount?: string } {
   return serviceAccountName === undefined ? {} : { serviceAccount: serviceAccountName };
 }
 
@@ -215,14 +245,17 @@ function requireProcess(effect: Effect, seen: InstanceSnapshot, snapshot: PoolSn
   return process;
 }
 
-function instanceOf(effect: Effect, snapshot: PoolSnapshot): InstanceSnapshot {
+type OfInstance = Extract<Effect, { readonly instance: string }>;
+
+function instanceOf(effect: OfInstance, snapshot: PoolSnapshot): InstanceSnapshot {
   const seen = snapshot.instances.find(({ record }) => record.id === effect.instance);
   if (seen === undefined) throw notPossible(effect, "the pool has no such instance");
   return seen;
 }
 
 function notPossible(effect: Effect, why: string): RelevoError {
-  return new RelevoError("effect_not_possible", `${effect.kind} of ${effect.instance} is not possible: ${why}.`, {
+  const of = "instance" in effect ? effect.instance : "the target";
+  return new RelevoError("effect_not_possible", `${effect.kind} of ${of} is not possible: ${why}.`, {
     todo: "report it: the planner decided what the snapshot does not allow",
   });
 }

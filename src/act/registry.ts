@@ -8,6 +8,8 @@ import { deleteInstance } from "./steps/delete-instance.ts";
 import { deleteStranger } from "./steps/delete-stranger.ts";
 import { drainInstance } from "./steps/drain-instance.ts";
 import { prepareInstance } from "./steps/prepare-instance.ts";
+import { removeScaleOwner } from "./steps/remove-scale-owner.ts";
+import { scaleTarget } from "./steps/scale-target.ts";
 import { protectPod } from "./steps/protect-pod.ts";
 import { uncordonNode } from "./steps/uncordon-node.ts";
 
@@ -28,4 +30,6 @@ export const STEP_KINDS: StepRegistry = registryOf([
   register(closeInstance),
   register(deleteInstance),
   register(deleteStranger),
+  register(scaleTarget),
+  register(removeScaleOwner),
 ]);

@@ -17,6 +17,9 @@ export const stepIds = {
     `drain/${instance}/${incarnation}/${loss}${deadline === null ? "" : `/${deadline}`}`,
   close: (instance: string, incarnation: number) => `close/${instance}/${incarnation}`,
   delete: (instance: string) => `delete/${instance}`,
+  /** The same number is wanted again and again: what was decided when tells these decisions apart. */
+  scale: (uid: string, decidedAt: number, from: number, to: number) => `scale/${uid}/${decidedAt}/${from}-${to}`,
+  removeOwner: (uid: string) => `remove-owner/${uid}`,
   deleteStranger: (instance: string) => `delete-stranger/${instance}`,
 };
 

@@ -92,6 +92,7 @@ export function isEffect(decision: Effect | Move): decision is Effect {
     case "close_instance":
     case "delete_instance":
     case "delete_stranger":
+    case "scale_target":
       return true;
     case "add_instance":
     case "take_standby":

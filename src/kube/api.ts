@@ -147,6 +147,8 @@ export interface KubeApi {
   patch(ref: ObjectRef, body: Readonly<Record<string, unknown>>): Promise<KubeObject>;
   /** A JSON merge patch of the status subresource. */
   patchStatus(ref: ObjectRef, body: Readonly<Record<string, unknown>>): Promise<KubeObject>;
+  /** A JSON merge patch of the scale subresource, with the same preconditions; answers the Scale. */
+  patchScale(ref: ObjectRef, body: Readonly<Record<string, unknown>>): Promise<KubeObject>;
   delete(ref: ObjectRef, options?: DeleteOptions): Promise<void>;
   /** POST …/pods/NAME/eviction. */
   evict(ref: ObjectRef, options?: DeleteOptions): Promise<void>;

@@ -136,6 +136,10 @@ class HttpKubeApi implements KubeApi {
     return this.#patch(`${objectPath(ref)}/status`, "normal", body);
   }
 
+  patchScale(ref: ObjectRef, body: Readonly<Record<string, unknown>>): Promise<KubeObject> {
+    return this.#patch(`${objectPath(ref)}/scale`, "urgent", body);
+  }
+
   #patch(path: string, priority: CallPriority, body: unknown): Promise<KubeObject> {
     return this.#json<KubeObject>({
       method: "PATCH",

@@ -119,6 +119,7 @@ export class FakeServer {
       replace: unused,
       patch: unused,
       patchStatus: unused,
+      patchScale: unused,
       delete: unused,
       evict: unused,
     };

@@ -34,6 +34,8 @@ export const CUSTOM_RESOURCE_DEFINITIONS = type(
 );
 export const NODE_CLAIMS = type("karpenter.sh", "v1", "NodeClaim", "nodeclaims", false);
 export const NODE_POOLS = type("karpenter.sh", "v1", "NodePool", "nodepools", false);
+export const HORIZONTAL_POD_AUTOSCALERS = type("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true);
+export const SCALED_OBJECTS = type("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", true);
 export const POOLS = type("relevo.dev", "v1alpha1", "Pool", "pools", true);
 export const SITES = type("relevo.dev", "v1alpha1", "Site", "sites", false);
 

@@ -54,11 +54,17 @@ export const REASONS = {
   pool_orphaned: "its pool is deleted with the policy orphan: nothing of it is touched any more",
   surplus_candidate: "{held} instances are there or on their way and {desired} are desired: a candidate is given up",
 
-  scale_up: "{work} pieces of work wait or are taken and one instance is to have {target}: {from} instances become {to}",
+  scale_up:
+    "{work} pieces of work wait or are taken and one instance is to have {target}: {from} instances ({coming} of them still coming) become {to}",
   scale_down: "{work} pieces of work wait or are taken and one instance is to have {target}: {from} instances become {to}",
   scale_bounds: "the size must be from {floor} to {limit} ({bound}): {from} instances become {to}",
   scale_fallback:
     "nothing valid was read of the demand since {since} ({trouble}): {from} instances become {to}, as scale.fallback declares",
+
+  scale_target: "{target} has {from} replicas and {to} were decided",
+  scale_adopted: "{by} gave {target} to this Pool ({removed} removed): it has {replicas} replicas and keeps them",
+  scale_released: "{by} took {target} from this Pool: it keeps {replicas} replicas",
+  scale_owner_removed: "{by} asked for it: {owner} ({uid}) is removed, so that {target} has one owner",
 
   evacuation_late: "it cannot be saved in time ({why}: {missing}); its replacement is meant to serve at {servingAt}",
 
@@ -84,6 +90,15 @@ export const REASONS = {
   scale_held_blind:
     "{wanted} instances are wanted, the growth was held back, and {answering} of {serving} that serve say what their slots do: held since {since}",
   scale_held_long: "{wanted} instances are wanted and the growth is held back since {since}, longer than {holdFor} ({cause}): {todo}",
+  scale_target_unseen: "{target} cannot be seen as it is now ({trouble}): nothing is written",
+  scale_target_gone: "there is no {target}: nothing is written",
+  scale_target_replaced: "{target} is another object ({uid}) than the one that was adopted ({adopted}): relevo adopt takes it over anew",
+  scale_target_paused: "the roll-out of {target} is paused: its replicas stay as they are, {replicas} where {desired} were decided",
+  scale_target_deleting: "{target} is being deleted: nothing is written",
+  scale_not_adopted: "{target} has {replicas} replicas and is not this Pool's yet ({wanted} would be wanted): relevo adopt takes it over",
+  scale_other_owner: "{owner} sets the replicas of {target} too ({deed}): two owners of one count, so nothing is written",
+  scale_through_keda: "{owner} asks this Pool for the size of {target} and sets it: {desired} were decided and {replicas} are there",
+  scale_target_follows: "{target} has the {desired} replicas that were decided",
   evacuation_wait:
     "its turn to be evacuated comes at {until}, to {supply}: more urgent ones are before it, and a site takes over only so many at a time",
   evacuation_held_back:

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Instant } from "../kernel/clock.ts";
 import { duration, someTime } from "./duration.ts";
 import { signalSchema } from "./demand.ts";
+import type { Adoption } from "./scale-owner.ts";
 
 /** At most the larger of both within `per`. */
 const stepSchema = z.strictObject({
@@ -52,6 +53,8 @@ export interface ScaleState {
   readonly lastUp: { readonly at: Instant; readonly from: number; readonly to: number; readonly throughput: number | null } | null;
   /** What was changed within the longest `per` of the policy, oldest first: what a step may still change. */
   readonly recent: readonly { readonly at: Instant; readonly by: number }[];
+  /** Of a Pool with a target that it owns. */
+  readonly adopted?: Adoption;
 }
 
 /** One change of the size, as it is kept for people. */

@@ -44,6 +44,15 @@ export type Effect =
     }
   | { readonly kind: "close_instance"; readonly instance: string; readonly incarnation: number; readonly reason: Reason }
   | { readonly kind: "delete_instance"; readonly instance: string; readonly reason: Reason }
+  /** The target's replicas become as many as were decided at `decidedAt`. */
+  | {
+      readonly kind: "scale_target";
+      readonly uid: string;
+      readonly from: number;
+      readonly to: number;
+      readonly decidedAt: Instant;
+      readonly reason: Reason;
+    }
   /** Of an instance that has no row. */
   | { readonly kind: "delete_stranger"; readonly instance: string; readonly reason: Reason };
 

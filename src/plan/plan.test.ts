@@ -28,6 +28,8 @@ function line(decision: Effect | Move): string {
       return `trust ${decision.instance} ${decision.to}`;
     case "set_desired":
       return `size ${decision.from}→${decision.to}`;
+    case "scale_target":
+      return `target ${decision.from}→${decision.to}`;
     default:
       return `${decision.kind.replace("_instance", "").replace("_pod", "")} ${decision.instance}`;
   }

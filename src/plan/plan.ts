@@ -7,6 +7,7 @@ import type { Instant } from "../kernel/clock.ts";
 import { formatInstant } from "../kernel/clock.ts";
 import { isCandidate, isLeaving } from "../model/phase.ts";
 import { reason, sentenceOf } from "../model/reasons.ts";
+import { deedOf, nameOfOwner } from "../model/scale-owner.ts";
 import { Budget } from "./budget.ts";
 import type { Effect, Move, Plan } from "./decision.ts";
 import { planDisruption } from "./disruption.ts";
@@ -14,6 +15,8 @@ import { Draft } from "./draft.ts";
 import { planEvidence } from "./evidence.ts";
 import { planLifecycle } from "./lifecycle.ts";
 import { planScaling } from "./scaling/plan-scaling.ts";
+import { planTarget } from "./scaling/target.ts";
+import { sizeOf } from "./scaling/size-of.ts";
 import { planSize } from "./size.ts";
 import { planStandby } from "./standby.ts";
 import { planStrangers } from "./strangers.ts";
@@ -80,7 +83,20 @@ function desiredOf(pool: PoolSnapshot, now: Instant, draft: Draft): number {
   if (pool.deleting && pool.spec.deletion === "drain") return 0;
   if (pool.deleting)
     draft.hold("", reason("deletion_refused", { live: pool.instances.filter(({ record }) => !isLeaving(record.phase)).length }));
+  // Of a target nothing but its size is this pool's, and instances that it had before have no place any more.
+  if (pool.spec.target !== undefined) {
+    planTarget(pool, now, draft);
+    return 0;
+  }
+  if (tellOtherOwners(pool, draft)) return sizeOf(pool);
   return planScaling(pool, now, draft);
+}
+
+/** Whether somebody else sets the count of a workload of ours: as long as that is so, the size stays (I20). */
+function tellOtherOwners({ scaleOwners = [] }: PoolSnapshot, draft: Draft): boolean {
+  for (const { workload, owner } of scaleOwners)
+    draft.hold("", reason("scale_other_owner", { owner: nameOfOwner(owner), target: workload, deed: deedOf(owner) }));
+  return scaleOwners.length > 0;
 }
 
 /**
@@ -132,6 +148,7 @@ function isAcceptedWhileFrozen(decision: Effect | Move, bound: ReadonlySet<strin
     // Who may write follows from what of the plan is accepted, and is decided after that.
     case "pass_writer":
     case "set_desired":
+    case "scale_target":
       return false;
     default:
       return bound.has(decision.instance);

@@ -14,6 +14,7 @@ import type { Workload } from "../model/writer.ts";
 import type { DemandView } from "../model/demand.ts";
 import type { ProvenCapacity } from "../model/proven.ts";
 import type { ScaleState } from "../model/scale.ts";
+import type { ScaleOwner, TargetView } from "../model/scale-owner.ts";
 import type { InstanceSlots, PoolSlots } from "../model/slots.ts";
 import type { Grant } from "./evacuation/types.ts";
 import type { Recommendation } from "./scaling/types.ts";
@@ -76,8 +77,18 @@ export interface PoolSnapshot {
   readonly proven: ProvenCapacity | null;
   /** What was wanted at the looks before this one, oldest first. */
   readonly recommended: readonly Recommendation[];
+  /** Of a pool with a `target`; null or absent: it was not looked at yet. */
+  readonly target?: TargetView | null;
+  /** Who else sets the replicas of the workloads of its instances; absent: nobody. */
+  readonly scaleOwners?: readonly OtherOwner[];
   /** Objects under this pool's label whose instance is in no row, by instance. */
   readonly strangers: readonly Stranger[];
+}
+
+/** Of one workload: `Deployment/orders-a`. */
+export interface OtherOwner {
+  readonly workload: string;
+  readonly owner: ScaleOwner;
 }
 
 export interface Rewound {

@@ -305,6 +305,8 @@ function about(decision: Effect | Move): { subject: string; detail: string | nul
       return { subject: decision.instance, detail: `${decision.from} → ${decision.to}` };
     case "set_desired":
       return { subject: "", detail: `${decision.from} → ${decision.to}` };
+    case "scale_target":
+      return { subject: "", detail: `target ${decision.from} → ${decision.to}` };
     case "pass_writer":
       return { subject: decision.instance, detail: `workload ${decision.ordinal}` };
     default:

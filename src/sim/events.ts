@@ -9,7 +9,7 @@ import type { EvacuationInput, EvacuationPlan } from "../plan/evacuation/types.t
 import type { PoolSnapshot } from "../plan/snapshot.ts";
 import type { Authority, Change, PoolRows } from "../store/port.ts";
 
-export type WriteMethod = "create" | "replace" | "patch" | "patchStatus" | "delete" | "evict";
+export type WriteMethod = "create" | "replace" | "patch" | "patchStatus" | "patchScale" | "delete" | "evict";
 
 export type SimEvent =
   | { readonly type: "claimed"; readonly process: string; readonly authority: Authority }

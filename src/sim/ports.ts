@@ -161,6 +161,7 @@ export function simulatedKube(api: KubeApi, find: (ref: ObjectRef) => KubeObject
     replace: (ref, object) => write("replace", ref, object, () => api.replace(ref, object)),
     patch: (ref, body) => write("patch", ref, body, () => api.patch(ref, body)),
     patchStatus: (ref, body) => write("patchStatus", ref, body, () => api.patchStatus(ref, body)),
+    patchScale: (ref, body) => write("patchScale", ref, body, () => api.patchScale(ref, body)),
     delete: (ref, deleteOptions) => write("delete", ref, deleteOptions, () => api.delete(ref, deleteOptions)),
     evict: (ref, deleteOptions) => write("evict", ref, deleteOptions, () => api.evict(ref, deleteOptions)),
     breakWatches(how) {

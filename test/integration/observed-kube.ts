@@ -2,7 +2,7 @@
 import type { KubeApi, KubeObject, ListOptions, ObjectRef, ResourceType } from "../../src/kube/api.ts";
 import { KubeApiError } from "../../src/kube/api.ts";
 
-export type Verb = "get" | "list" | "watch" | "create" | "replace" | "patch" | "patchStatus" | "delete" | "evict";
+export type Verb = "get" | "list" | "watch" | "create" | "replace" | "patch" | "patchStatus" | "patchScale" | "delete" | "evict";
 
 export interface Call {
   readonly verb: Verb;
@@ -76,6 +76,10 @@ export class ObservedKube implements KubeApi {
 
   patch(...[ref, body]: Parameters<KubeApi["patch"]>): Promise<KubeObject> {
     return this.#call(callOf("patch", ref, body), () => this.#inner.patch(ref, body));
+  }
+
+  patchScale(...[ref, body]: Parameters<KubeApi["patchScale"]>): Promise<KubeObject> {
+    return this.#call(callOf("patchScale", ref, body), () => this.#inner.patchScale(ref, body));
   }
 
   patchStatus(...[ref, body]: Parameters<KubeApi["patchStatus"]>): Promise<KubeObject> {

@@ -16,8 +16,8 @@ const PLURALS: Readonly<Record<string, string>> = Object.fromEntries(
 /** As RBAC writes it: `patch relevo.dev/pools/status`. */
 function asked({ verb, kind }: Call): string {
   const plural = PLURALS[kind] ?? kind;
-  const verbs: Partial<Record<Verb, string>> = { replace: "update", patchStatus: "patch", evict: "create" };
-  const subresource = verb === "patchStatus" ? "/status" : verb === "evict" ? "/eviction" : "";
+  const verbs: Partial<Record<Verb, string>> = { replace: "update", patchStatus: "patch", patchScale: "patch", evict: "create" };
+  const subresource = verb === "patchStatus" ? "/status" : verb === "patchScale" ? "/scale" : verb === "evict" ? "/eviction" : "";
   return `${verbs[verb] ?? verb} ${plural}${subresource}`;
 }
 

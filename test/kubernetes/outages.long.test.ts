@@ -78,6 +78,7 @@ function paged(between: () => Promise<void>): KubeApi {
     replace: (...args) => api.replace(...args),
     patch: (...args) => api.patch(...args),
     patchStatus: (...args) => api.patchStatus(...args),
+    patchScale: (...args) => api.patchScale(...args),
     delete: (...args) => api.delete(...args),
     evict: (...args) => api.evict(...args),
     watch: (...args) => api.watch(...args),

@@ -20,6 +20,7 @@ export function wrapCounted(kube: KubeApi, effects: string[]): KubeApi {
     replace: (ref, object) => changed(ref, () => kube.replace(ref, object)),
     patch: (ref, body) => changed(ref, () => kube.patch(ref, body)),
     patchStatus: (ref, body) => kube.patchStatus(ref, body),
+    patchScale: (ref, body) => changed(ref, () => kube.patchScale(ref, body)),
     async delete(ref, options) {
       await kube.delete(ref, options);
       effects.push(`delete ${ref.type.plural}/${ref.name}`);

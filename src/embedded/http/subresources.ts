@@ -2,10 +2,11 @@
 import { once } from "node:events";
 import type { KubeObject, ObjectRef } from "../../kube/api.ts";
 import type { KindSpec } from "../kinds.ts";
-import { badRequest, invalid, methodNotAllowed, noSuchResource } from "../store/api-errors.ts";
+import { badRequest, methodNotAllowed, noSuchResource } from "../store/api-errors.ts";
 import { isJsonObject, type JsonObject, valueAt } from "../store/json.ts";
 import { mergePatch } from "../store/merge-patch.ts";
 import { bindPod, evictPod } from "../store/pod-subresources.ts";
+import { scaleOf, withScale } from "../store/scale.ts";
 import { notServed, sendJson } from "./answer.ts";
 import { parseObject, parseValue, readBody } from "./body.ts";
 import { type ApiContext, type Exchange, isDryRun, isTrue, textOf, wholeNumber } from "./context.ts";
@@ -82,37 +83,10 @@ async function scale(context: ApiContext, exchange: Exchange, ref: ObjectRef): P
   if (given === undefined && !isJsonObject(patch)) throw badRequest("a patch of a scale is an object");
   const scaled = context.store.modify(
     ref,
-    (before) => {
-      const wanted = given ?? (mergePatch(scaleOf(before), patch) as JsonObject);
-      const replicas = valueAt(wanted, "spec.replicas") ?? 0;
-      if (!Number.isInteger(replicas) || (replicas as number) < 0)
-        throw invalid({ group: "autoscaling", plural: "scales", kind: "Scale" }, ref.name, [
-          { field: "spec.replicas", message: `${JSON.stringify(replicas)}: must be greater than or equal to 0` },
-        ]);
-      const { uid, resourceVersion } = isJsonObject(wanted["metadata"]) ? wanted["metadata"] : {};
-      const asked = { ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }) };
-      return { ...before, metadata: { ...before.metadata, ...asked }, spec: { ...(before["spec"] as JsonObject), replicas } };
-    },
+    (before) => withScale(before, given ?? (mergePatch(scaleOf(before), patch) as JsonObject), ref.name),
     { dryRun: isDryRun(exchange.query, exchange.method === "PUT" ? "UpdateOptions" : "PatchOptions") },
   );
   sendJson(exchange.response, 200, scaleOf(scaled));
-}
-
-function scaleOf(object: KubeObject): JsonObject {
-  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
-  const labels = valueAt(object, "spec.selector.matchLabels");
-  const selector = isJsonObject(labels)
-    ? Object.entries(labels)
-        .map(([key, value]) => `${key}=${String(value)}`)
-        .join(",")
-    : "";
-  return {
-    kind: "Scale",
-    apiVersion: "autoscaling/v1",
-    metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
-    spec: { replicas: valueAt(object, "spec.replicas") ?? 0 },
-    status: { replicas: valueAt(object, "status.replicas") ?? 0, selector },
-  };
 }
 
 async function sendLog(context: ApiContext, exchange: Exchange, ref: ObjectRef): Promise<void> {

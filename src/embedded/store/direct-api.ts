@@ -17,6 +17,7 @@ import type { JsonObject } from "./json.ts";
 import { mergePatch } from "./merge-patch.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { bindPod, evictPod } from "./pod-subresources.ts";
+import { scaleOf, withScale } from "./scale.ts";
 
 /** What the embedded cluster's own parts may do besides. */
 export interface EmbeddedKubeApi extends KubeApi {
@@ -60,6 +61,9 @@ export function directKubeApi(store: ObjectStore): EmbeddedKubeApi {
     },
     async patchStatus(ref: ObjectRef, body: JsonObject): Promise<KubeObject> {
       return store.modify(ref, (before) => mergePatch(before, body) as JsonObject, { part: "status" });
+    },
+    async patchScale(ref: ObjectRef, body: JsonObject): Promise<KubeObject> {
+      return scaleOf(store.modify(ref, (before) => withScale(before, mergePatch(scaleOf(before), body) as JsonObject, ref.name)));
     },
     async delete(ref: ObjectRef, options: DeleteOptions = {}): Promise<void> {
       store.delete(ref, options);
