@@ -48,8 +48,8 @@ describe("the size that the work asks for", () => {
     ],
     [
       "is not raised by a division that comes out a little above",
-      { demand: demand(3), policy: { target: 0.1, tolerance: 0 }, desired: 3 },
-      "3 stays",
+      { demand: demand(21), policy: { target: 1.4, tolerance: 0 }, desired: 15 },
+      "15 stays",
     ],
     ["stays within the tolerance", { demand: demand(211), desired: 20 }, "20 stays scale_tolerance"],
     ["leaves the tolerance", { demand: demand(221), desired: 20 }, "23 scale_up"],
@@ -132,6 +132,13 @@ describe("the fallback", () => {
     const many = { fallback: { after: "5m", instances: 50 } };
     expect(decided({ demand: troubled("unreachable", since), policy: many })).toBe("6 scale_fallback scale_step scale_demand_invalid");
   });
+  test("is what is wanted as long as it holds, so that the first valid value does not end it at once", () => {
+    const lifted = decideScale(scalingInput({ demand: troubled("unreachable", since), policy }), NOON);
+    const held = decideScale(scalingInput({ demand: troubled("unreachable", since), policy, desired: 4 }), NOON);
+    expect([lifted.recommendation, held.recommendation]).toEqual([4, 4]);
+    const before = decideScale(scalingInput({ demand: troubled("unreachable", since + 1_001), policy, desired: 4 }), NOON);
+    expect(before.recommendation).toBeNull();
+  });
   test("does not lift what is stuck", () => {
     expect(decided({ demand: troubled("unreachable", since), policy, slots: slots({ progressing: 4, stuck: 4 }) })).toBe(
       "2 stays scale_held_stuck scale_demand_invalid",
@@ -211,7 +218,9 @@ describe("windows, steps and the cool-down", () => {
   });
 
   test("a change says how much work it is for", () => {
-    const { change } = decideScale(scalingInput({ demand: demand(31, 10) }), NOON);
-    expect(change && sentenceOf(change)).toBe("41 pieces of work wait or are taken and one instance is to have 10: 2 instances become 5");
+    const { change } = decideScale(scalingInput({ demand: demand(31, 10), instances: { serving: 1, coming: 1 } }), NOON);
+    expect(change && sentenceOf(change)).toBe(
+      "41 pieces of work wait or are taken and one instance is to have 10: 2 instances (1 of them still coming) become 5",
+    );
   });
 });

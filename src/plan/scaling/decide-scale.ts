@@ -78,8 +78,9 @@ function follow(input: ScalingInput, limits: Limits, work: Extract<Work, { valid
   const asked = wantedFor(work.pieces, policy.target);
   const wanted = clamp(asked, limits);
   const aim = aimOf(input, wanted, now);
+  const params = { work: work.pieces, target: policy.target, from: desired };
   const because = (to: number): Reason =>
-    reason(to > desired ? "scale_up" : "scale_down", { work: work.pieces, target: policy.target, from: desired, to });
+    to > desired ? reason("scale_up", { ...params, to, coming: input.instances.coming }) : reason("scale_down", { ...params, to });
   const outcome = approach(input, aim.size, work.waiting, because, now);
   return {
     ...outcome,

@@ -6,6 +6,7 @@ import { reason, type ReasonCode } from "../../model/reasons.ts";
 import type { Plan } from "../decision.ts";
 import { planPool } from "../plan.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "../snapshot.ts";
+import { inputOf } from "./plan-scaling.ts";
 import { demand, slots, stateOf, troubled } from "./testing/builders.ts";
 
 const brief = ({ decisions }: Plan): readonly string[] =>
@@ -66,7 +67,7 @@ describe("a pool that follows its demand", () => {
         lastUp: { at: NOON, from: 2, to: 4, throughput: 1.5 },
         recent: [{ at: NOON, by: 2 }],
       },
-      reason: reason("scale_up", { work: 40, target: 10, from: 2, to: 4 }),
+      reason: reason("scale_up", { work: 40, target: 10, from: 2, to: 4, coming: 0 }),
     });
   });
 
@@ -137,6 +138,27 @@ describe("a pool that follows its demand", () => {
     expect(holds(planPool(old, NOON))).toEqual(["pool: scale_held_long"]);
     const other = workers(fleet(2), { ...stuck, reasons: standing("scale_at_max", {}, at("10:00:00")) });
     expect(holds(planPool(other, NOON))).toEqual(["pool: scale_held_stuck"]);
+  });
+});
+
+describe("what the policy is told", () => {
+  test("is who serves, who comes, and since when as many serve as are desired", () => {
+    const since = (ordinal: number, time: string) => ({ record: { ordinal, phaseSince: at(time) } });
+    const coming = instance("preparing", { id: "new", record: { ordinal: 3 } });
+    const three = [
+      worker("a", 0, null, since(0, "11:00:00")),
+      worker("b", 1, null, since(1, "11:50:00")),
+      worker("c", 2, null, since(2, "11:20:00")),
+      coming,
+    ];
+    const told = (desired: number) => {
+      const pool = workers(three, { scale: stateOf({ desired }) });
+      const { scale } = pool.spec;
+      return scale && inputOf(pool, scale).instances;
+    };
+    expect(told(2)).toEqual({ serving: 3, coming: 1, fullSince: at("11:20:00") });
+    expect(told(3)).toEqual({ serving: 3, coming: 1, fullSince: at("11:50:00") });
+    expect(told(4)).toEqual({ serving: 3, coming: 1, fullSince: null });
   });
 });
 
