@@ -1,0 +1,117 @@
+/**
+ * Backlog of an SQS queue by GetQueueAttributes. The numbers are SQS's approximations: they settle within about a minute of the last send.
+ *
+ * Delayed messages are none: nobody could take them yet. The age of the oldest is no attribute of a queue (CloudWatch has it, minutes late): it is not told.
+ */
+import { GetQueueAttributesCommand, GetQueueUrlCommand, SQSClient } from "@aws-sdk/client-sqs";
+import type { DemandReading } from "../../model/demand.ts";
+import type { ConnectionOf } from "../connections.ts";
+import { demandError, unreachable } from "../errors.ts";
+import type { DemandAdapter } from "../port.ts";
+import { SharedClients } from "../shared-clients.ts";
+import { boundAnswers } from "./bound-answers.ts";
+
+type SqsConnection = ConnectionOf<"sqs">;
+
+const CONNECT_LIMIT_MS = 3_000;
+const SOCKETS_MAX = 20;
+/** `ACCOUNT/NAME` is a queue of another account. No URL: a Pool does not choose whom the controller calls. */
+const QUEUE = /^(?:(\d{12})\/)?([A-Za-z0-9_-]{1,80}(?:\.fifo)?)$/;
+
+const clients = new SharedClients<SqsConnection, SQSClient>(
+  (connection) => Promise.resolve(openClient(connection)),
+  (client) => client.destroy(),
+);
+
+export const sqsAdapter: DemandAdapter<"sqs"> = {
+  kind: "sqs",
+  needs: {
+    infrastructure: "Amazon SQS",
+    permissions: ["sqs:GetQueueUrl and sqs:GetQueueAttributes on the queue"],
+  },
+  flowOf: ({ queue }) => `sqs/${queue}`,
+  open({ queue }, connection) {
+    if (connection?.kind !== "sqs") throw demandError("not_available", "an sqs signal needs a connection of kind sqs");
+    const lease = clients.lease(connection);
+    return {
+      read: async (signal) => {
+        try {
+          return await readDemand(await lease.client(), queue, signal);
+        } catch (error) {
+          throw troubleOf(error, connection.name, queue, signal);
+        }
+      },
+      close: () => lease.release(),
+    };
+  },
+};
+
+function openClient({ region, endpoint, credentials }: SqsConnection): SQSClient {
+  const client = new SQSClient({
+    region,
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(credentials === undefined ? {} : { credentials }),
+    // The next look comes by itself; the second attempt is for a clock that is off, which the SDK learns from the first one's answer.
+    maxAttempts: 2,
+    // Where the endpoint is said, it is meant, whatever host a queue's URL names.
+    useQueueUrlAsEndpoint: false,
+    requestHandler: {
+      connectionTimeout: CONNECT_LIMIT_MS,
+      httpsAgent: { maxSockets: SOCKETS_MAX },
+      httpAgent: { maxSockets: SOCKETS_MAX },
+    },
+  });
+  boundAnswers(client);
+  return client;
+}
+
+async function readDemand(client: SQSClient, queue: string, abortSignal: AbortSignal): Promise<DemandReading> {
+  const [, account, name] = QUEUE.exec(queue) ?? [];
+  if (name === undefined)
+    throw demandError("missing", "this is no name of a queue", {
+      found: queue,
+      allowed: "NAME, or ACCOUNT/NAME for a queue of another account",
+    });
+  const { QueueUrl } = await client.send(
+    new GetQueueUrlCommand({ QueueName: name, ...(account === undefined ? {} : { QueueOwnerAWSAccountId: account }) }),
+    { abortSignal },
+  );
+  const { Attributes = {} } = await client.send(
+    new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"] }),
+    { abortSignal },
+  );
+  return {
+    backlog: numberOf(Attributes, "ApproximateNumberOfMessages"),
+    inFlight: numberOf(Attributes, "ApproximateNumberOfMessagesNotVisible"),
+    oldestAgeMs: null,
+    flow: `sqs/${queue}`,
+    valueAt: null,
+    sourceNow: null,
+  };
+}
+
+function numberOf(attributes: Readonly<Partial<Record<string, unknown>>>, attribute: string): number {
+  const value = attributes[attribute];
+  if (value === undefined) throw demandError("partial", `SQS does not tell ${attribute}`);
+  if (typeof value !== "string" || !/^-?\d+$/.test(value)) throw demandError("not_a_number", `${attribute} is no number`, { found: value });
+  return Number(value);
+}
+
+const REFUSED =
+  /AccessDenied|InvalidClientTokenId|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|UnrecognizedClient|Credentials|TokenProvider|OptInRequired|NotAuthorized/;
+
+function troubleOf(error: unknown, connection: string, queue: string, signal: AbortSignal): Error {
+  const who = `SQS (connection ${connection})`;
+  const { name = "", $metadata: { httpStatusCode: status } = {} } = error as {
+    readonly name?: string;
+    readonly $metadata?: { readonly httpStatusCode?: number };
+  };
+  const found = `${name}: ${error instanceof Error ? error.message : String(error)}`.slice(0, 400);
+  if (/QueueDoesNotExist|NonExistentQueue/.test(name)) return demandError("missing", `${who} has no queue ${queue}`, { found });
+  if (REFUSED.test(name) || status === 401 || status === 403)
+    return demandError("credentials_refused", `${who} refuses our credentials`, { found, cause: error });
+  if (status !== undefined && status >= 300)
+    return demandError("unreachable", `${who} answered with an error`, { found: `${status} ${found}`, cause: error });
+  if (error instanceof SyntaxError) return demandError("type_changed", `the answer of ${who} is none of SQS`, { found, cause: error });
+  return unreachable(who, error, signal);
+}
