@@ -39,7 +39,7 @@ const MAY_IMPORT = {
   gateway: ["kernel", "model"],
   agent: ["kernel", "model", "kube", "notices"],
   embedded: ["kernel", "model", "kube"],
-  proof: ["kernel", "model", "plan", "kube", "drivers", "store/port.ts"],
+  proof: ["kernel", "model", "plan", "kube", "drivers", "demand", "store/port.ts"],
   sim: [
     "kernel",
     "model",
@@ -65,6 +65,7 @@ const MAY_IMPORT = {
     "model",
     "plan",
     "server/views.ts",
+    "server/scale-views.ts",
     "server/access.ts",
     "notices/eventbridge/compose.ts",
     "embedded/admin-api.ts",

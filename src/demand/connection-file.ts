@@ -2,7 +2,7 @@
 import type { Clock, Timer } from "../kernel/clock.ts";
 import { describeError } from "../kernel/errors.ts";
 import type { Connections } from "./availability.ts";
-import type { Connection } from "./connections.ts";
+import { type Connection, isAt } from "./connections.ts";
 
 const LOOK_EVERY_MS = 5_000;
 
@@ -27,8 +27,12 @@ export class ConnectionFile implements Connections {
     this.#schedule();
   }
 
-  find(name: string): Connection | undefined {
-    return this.#known.get(name);
+  find(name: string, site?: string): Connection | undefined {
+    const named = this.#known
+      .values()
+      .filter((each) => each.name === name)
+      .toArray();
+    return named.find((each) => site === undefined || isAt(each, site)) ?? named[0];
   }
 
   onChange(listener: () => void): void {
@@ -65,7 +69,7 @@ export class ConnectionFile implements Connections {
       this.#known = new Map(
         [...next].map(([name, connection]) => [name, changed.includes(name) ? connection : (this.#known.get(name) ?? connection)]),
       );
-      log("info", "connections were read again", { changed });
+      log("info", "connections were read again", { changed: changed.map((key) => key.trimEnd()) });
       for (const listener of this.#listeners) listener();
     } catch (error) {
       const trouble = describeError(error);
@@ -76,5 +80,5 @@ export class ConnectionFile implements Connections {
 }
 
 function byName(connections: readonly Connection[]): ReadonlyMap<string, Connection> {
-  return new Map(connections.map((each) => [each.name, each]));
+  return new Map(connections.map((each) => [`${each.name} ${each.sites?.join(",") ?? ""}`, each]));
 }

@@ -7,6 +7,7 @@ import { z } from "zod";
 const name = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 63 characters");
 
 const common = {
+  /** Several may have one name where no site has two of them: a route and a credential of its own for each. */
   name,
   /** Where it exists; absent: at every site. */
   sites: z.array(z.string()).min(1).optional(),
@@ -51,4 +52,17 @@ export type ConnectionOf<K extends ConnectionKind> = Extract<Connection, { reado
 
 export const connectionsSchema = z
   .strictObject({ connections: z.array(connectionSchema).max(200) })
-  .refine(({ connections }) => new Set(connections.map((each) => each.name)).size === connections.length, "two connections have one name");
+  .refine(({ connections }) => connections.every(isTheOnlyOne), "two connections have one name at one site");
+
+function isTheOnlyOne(connection: Connection, index: number, all: readonly Connection[]): boolean {
+  return all.slice(0, index).every((other) => other.name !== connection.name || !shareASite(other, connection));
+}
+
+function shareASite(one: Connection, other: Connection): boolean {
+  return one.sites === undefined || other.sites === undefined || one.sites.some((site) => other.sites?.includes(site));
+}
+
+/** Whether it exists there. */
+export function isAt({ sites }: Connection, site: string): boolean {
+  return sites === undefined || sites.includes(site);
+}
