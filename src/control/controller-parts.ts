@@ -12,6 +12,7 @@ import type { SlotsMonitor } from "../observe/slots-monitor.ts";
 import type { LeaseWatch } from "../observe/lease-watch.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
 import type { PlacementTroubles } from "../observe/placement-troubles.ts";
+import type { Targets } from "../observe/targets.ts";
 import type { World } from "../observe/world.ts";
 import type { Store } from "../store/port.ts";
 import type { GatewayRegistry } from "./gateways.ts";
@@ -36,6 +37,8 @@ export interface ControllerParts {
   readonly leases: LeaseWatch;
   readonly demand: DemandMonitor;
   readonly slots: SlotsMonitor;
+  /** What Pools with a target scale, and who else sets replica counts; absent: nobody looks. */
+  readonly targets?: Targets | undefined;
   readonly notices: NoticeDesk;
   readonly capacity: CapacityMonitor;
   readonly evacuation: EvacuationDesk;

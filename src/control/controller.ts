@@ -101,6 +101,7 @@ export class Controller {
     });
     world.start();
     pools.start();
+    this.#parts.targets?.start();
     await notices.start();
     freezes?.onChange(() => this.wakeAll());
     freezes?.start();
@@ -119,10 +120,11 @@ export class Controller {
   }
 
   stop(): void {
-    const { world, pools, gateways, health, leases, freezes, demand, slots } = this.#parts;
+    const { world, pools, gateways, health, leases, freezes, demand, slots, targets } = this.#parts;
     leases.stop();
     demand.stop();
     slots.stop();
+    targets?.stop();
     this.#queue.stop();
     this.#collector.stop();
     world.stop();
@@ -360,6 +362,7 @@ export class Controller {
     if (spec.driver === "worker") this.#parts.slots.follow(entry.key, instances, watched, spec.worker.stuckAfter);
     if (entry.isDeleting) this.#parts.demand.forget(entry.key);
     else this.#parts.demand.follow(entry.key, entry.document);
+    this.#parts.targets?.follow(entry.key, entry.document);
   }
 
   async #orphan(entry: PoolEntry, cause: DeletionCause): Promise<null> {
@@ -388,6 +391,7 @@ export class Controller {
     this.#deletions.forget(key);
     this.#parts.evacuation.forget(key);
     this.#parts.demand.forget(key);
+    this.#parts.targets?.forget(key);
     this.#parts.slots.forget(key);
     this.#leftovers.forget(key);
     this.#rest.forget(key);

@@ -14,6 +14,7 @@ import { nodeViews } from "../observe/node-views.ts";
 import type { PlacementTroubles, WaitingPod } from "../observe/placement-troubles.ts";
 import { Placements } from "../observe/placements.ts";
 import { type SeenPool, snapshotPool } from "../observe/snapshot.ts";
+import type { Targets } from "../observe/targets.ts";
 import type { World } from "../observe/world.ts";
 import { planPool } from "../plan/plan.ts";
 import { roomToMake } from "../plan/preemption.ts";
@@ -46,6 +47,7 @@ export interface PassMakerParts {
   readonly health: HealthMonitor;
   readonly demand: DemandMonitor;
   readonly slots: SlotsMonitor;
+  readonly targets?: Targets | undefined;
   readonly leases: LeaseWatch;
   readonly notices: NoticeDesk;
   readonly capacity: CapacityMonitor;
@@ -180,8 +182,19 @@ export class PassMaker {
       slots: (instance, incarnation) => slots.slotsOf(instance, incarnation),
       slotsTogether: (each) => slots.together(rows.pool, each),
       recommended: demand.recommendedOf(rows.pool),
+      ...this.#scaledBy(entry, rows),
       now,
     });
+  }
+  /** Nothing where nobody else sets anything: most pools. */
+  #scaledBy({ document }: PoolEntry, { pool, instances }: PoolRows): Pick<SeenPool, "target" | "scaleOwners"> {
+    const { targets } = this.#parts;
+    if (targets === undefined) return {};
+    const scaleOwners = targets.ownersOf(instances);
+    return {
+      ...(document.spec.target === undefined ? {} : { target: targets.viewOf(pool) }),
+      ...(scaleOwners.length === 0 ? {} : { scaleOwners }),
+    };
   }
 }
 

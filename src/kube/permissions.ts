@@ -14,6 +14,7 @@ import {
   DAEMON_SETS,
   DEPLOYMENTS,
   EVENTS,
+  HORIZONTAL_POD_AUTOSCALERS,
   LEASES,
   NAMESPACES,
   NODE_CLAIMS,
@@ -23,6 +24,7 @@ import {
   PODS,
   POOLS,
   REPLICA_SETS,
+  SCALED_OBJECTS,
   SERVICE_ACCOUNTS,
   SERVICES,
   STATEFUL_SETS,
@@ -42,6 +44,7 @@ export const CAPABILITIES = [
   "agent",
   "freeze",
   "doctor",
+  "scaling",
 ] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
@@ -104,6 +107,9 @@ const MAKE = {
   why: "the objects of an instance are made, found again by name and label, and deleted by UID",
 } as const;
 
+const OF_TARGET = { place: "pool_namespace", as: "instances" } as const;
+const OWNER_VERBS = ["get", "list", "delete"] as const;
+
 export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = {
   base: [
     may(POOLS, { verbs: READ, why: "which fleets are wanted" }),
@@ -164,8 +170,25 @@ export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = 
   freeze: [may(CONFIG_MAPS, { verbs: WATCH, names: [FREEZE_CONFIG_MAP], why: "a freeze that needs neither the store nor Relevo's API" })],
   doctor: [
     may(DAEMON_SETS, { verbs: ["list"], why: "who else acts on nodes" }),
-    may({ group: "autoscaling", plural: "horizontalpodautoscalers" }, { verbs: ["list"], why: "who else sets the size of an instance" }),
-    may({ group: "keda.sh", plural: "scaledobjects" }, { verbs: ["list"], why: "who else sets the size of an instance" }),
+    may(HORIZONTAL_POD_AUTOSCALERS, { verbs: ["list"], why: "who else sets the size of an instance" }),
+    may(SCALED_OBJECTS, { verbs: ["list"], why: "who else sets the size of an instance" }),
+  ],
+  scaling: [
+    may(HORIZONTAL_POD_AUTOSCALERS, { verbs: WATCH, why: "a replica count has one owner: who else sets it" }),
+    may(SCALED_OBJECTS, { verbs: WATCH, why: "a replica count has one owner: who else sets it" }),
+    ...[DEPLOYMENTS, STATEFUL_SETS].map((type) =>
+      may(type, { ...OF_TARGET, subresource: "scale", verbs: ["patch"], why: "the replicas of a workload that a Pool has adopted" }),
+    ),
+    may(HORIZONTAL_POD_AUTOSCALERS, {
+      ...OF_TARGET,
+      verbs: OWNER_VERBS,
+      why: "read before each write; removed only when relevo adopt names it and its UID",
+    }),
+    may(SCALED_OBJECTS, {
+      ...OF_TARGET,
+      verbs: OWNER_VERBS,
+      why: "read before each write; removed only when relevo adopt names it and its UID",
+    }),
   ],
   agent: [may(PODS, { as: "agent", verbs: ["list"], why: "which instances are on its node, to tell them while the controller is away" })],
 };

@@ -10,12 +10,22 @@ import type { Incarnation, InstanceRecord } from "../model/instance.ts";
 import { LEASE_LAPSED } from "../model/protocol.ts";
 import type { Placement } from "../model/placement.ts";
 import type { DemandView } from "../model/demand.ts";
+import type { TargetView } from "../model/scale-owner.ts";
 import type { InstanceSlots, PoolSlots } from "../model/slots.ts";
 import type { Recommendation } from "../plan/scaling/types.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import { poolKey, routeOf } from "../model/pool.ts";
 import { inventoryOf } from "../plan/inventory.ts";
-import type { GatewayState, HealthState, InstanceSnapshot, LeaseState, NodeSnapshot, PoolSnapshot, Stranger } from "../plan/snapshot.ts";
+import type {
+  GatewayState,
+  HealthState,
+  InstanceSnapshot,
+  LeaseState,
+  NodeSnapshot,
+  OtherOwner,
+  PoolSnapshot,
+  Stranger,
+} from "../plan/snapshot.ts";
 import { type PoolRows, standingFreeze } from "../store/port.ts";
 import { objectsOf } from "./instance-objects.ts";
 import type { NamedReads } from "./named-reads.ts";
@@ -64,6 +74,9 @@ export interface SnapshotInput {
   readonly slots: (instance: string, incarnation: number) => InstanceSlots | null;
   readonly slotsTogether: (slots: readonly InstanceSlots[]) => PoolSlots | null;
   readonly recommended: readonly Recommendation[];
+  /** Of a pool with a target; absent: nobody looks at it. */
+  readonly target?: TargetView | null;
+  readonly scaleOwners?: readonly OtherOwner[];
   readonly now: Instant;
 }
 
@@ -130,6 +143,8 @@ export function snapshotPool(input: SnapshotInput): SeenPool {
     scale: rows.scale,
     proven: rows.proven,
     recommended: input.recommended,
+    ...(input.target === undefined ? {} : { target: input.target }),
+    ...(input.scaleOwners === undefined ? {} : { scaleOwners: input.scaleOwners }),
     strangers: strangersSeen(input),
   };
 }

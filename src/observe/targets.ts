@@ -11,11 +11,17 @@ import type { Parsed } from "../kube/types.ts";
 import { type PoolDocument, poolKey } from "../model/pool.ts";
 import { targetObjectOf } from "../model/parse-scale-owner.ts";
 import type { ScaleOwner, TargetObject, TargetView } from "../model/scale-owner.ts";
+import type { InstanceRecord } from "../model/instance.ts";
+import type { OtherOwner } from "../plan/snapshot.ts";
 import type { ScaleOwners } from "./scale-owners.ts";
 
 export type TargetRef = NonNullable<PoolDocument["spec"]["target"]>;
 
 export const TARGET_TYPES: Readonly<Record<TargetRef["kind"], ResourceType>> = { Deployment: DEPLOYMENTS, StatefulSet: STATEFUL_SETS };
+
+function isTargetKind(kind: string): boolean {
+  return Object.hasOwn(TARGET_TYPES, kind);
+}
 
 function parseTarget(object: KubeObject): Parsed<TargetObject> {
   const value = targetObjectOf(object);
@@ -53,6 +59,10 @@ export class Targets {
     });
   }
 
+  start(): void {
+    this.#options.owners.start();
+  }
+
   /** From now on as the document says; a Pool without a target has none here. */
   follow(pool: string, { metadata, spec }: PoolDocument): void {
     const { target } = spec;
@@ -61,7 +71,6 @@ export class Targets {
     this.forget(pool);
     if (target === undefined) return;
     const { api, clock, random, log, owners, onChange } = this.#options;
-    owners.start();
     const informer = createInformer({
       ...{ api, clock, random, log },
       type: TARGET_TYPES[target.kind],
@@ -89,6 +98,17 @@ export class Targets {
   stop(): void {
     for (const pool of [...this.#entries.keys()]) this.forget(pool);
     this.#options.owners.stop();
+  }
+
+  /** Who else sets the counts of what the create steps of these instances made. */
+  ownersOf(instances: readonly Pick<InstanceRecord, "objects">[]): readonly OtherOwner[] {
+    return instances.flatMap(({ objects }) =>
+      objects.flatMap(({ kind, namespace, name }) =>
+        isTargetKind(kind)
+          ? this.#options.owners.ownersOf({ namespace, kind, name }).map((owner) => ({ workload: `${kind}/${name}`, owner }))
+          : [],
+      ),
+    );
   }
 
   /** Null: it is not followed, or was not seen yet. */

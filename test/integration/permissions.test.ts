@@ -27,9 +27,12 @@ function granted({ group, resource, subresource, verbs }: Permission): readonly 
 
 /** What a fleet whose blueprint is one Deployment, whose pods find their places at once, and which nobody applies through the HTTP API, has no use for. */
 function isOfOthers(row: string): boolean {
-  // A freeze by ConfigMap is watched for by whoever composes it.
-  return /^impersonate |^(list|watch) \/configmaps$|^list \/events$|^(get|create|delete) (apps\/statefulsets|\/(configmaps|services|persistentvolumeclaims))$/.test(
-    row,
+  // A freeze by ConfigMap is watched for by whoever composes it. The embedded cluster has no autoscalers to watch.
+  return (
+    /^(get|delete|watch) (autoscaling|keda.sh)\/|^patch apps\/\w+\/scale$/.test(row) ||
+    /^impersonate |^(list|watch) \/configmaps$|^list \/events$|^(get|create|delete) (apps\/statefulsets|\/(configmaps|services|persistentvolumeclaims))$/.test(
+      row,
+    )
   );
 }
 
@@ -43,8 +46,8 @@ test("each call of a fleet's life is granted, and each row is needed", async () 
   await harness.until("the pool is gone", async () => (await harness.cluster.api.list(resources.POOLS, {})).items.length === 0);
 
   const calls = new Set(harness.kube.calls.map(asked));
-  const { base, instances, disruption, karpenter, events, freeze } = PERMISSIONS;
-  const table = new Set([base, instances, disruption, karpenter, events, freeze].flat().flatMap(granted));
+  const { base, instances, disruption, karpenter, events, freeze, scaling } = PERMISSIONS;
+  const table = new Set([base, instances, disruption, karpenter, events, freeze, scaling].flat().flatMap(granted));
   expect([...calls].filter((call) => !table.has(call)).toSorted()).toEqual([]);
   expect([...table].filter((row) => !calls.has(row) && !isOfOthers(row)).toSorted()).toEqual([]);
 });

@@ -29,13 +29,16 @@ import type { KubeApi } from "../../kube/api.ts";
 import { createInformer } from "../../kube/informer.ts";
 import type { Capability } from "../../kube/permissions.ts";
 import { POOLS } from "../../kube/resources.ts";
+import { LABELS } from "../../model/marks.ts";
 import { CapacityMonitor } from "../../observe/capacity.ts";
 import { HealthMonitor } from "../../observe/health.ts";
 import { DemandMonitor } from "../../observe/demand-monitor.ts";
 import { JobCounter } from "../../observe/job-counts.ts";
 import { LeaseWatch } from "../../observe/lease-watch.ts";
 import { NoticeDesk } from "../../observe/notice-desk.ts";
+import { ScaleOwners } from "../../observe/scale-owners.ts";
 import { SlotsMonitor } from "../../observe/slots-monitor.ts";
+import { Targets } from "../../observe/targets.ts";
 import { HeartbeatRegistry } from "../../observe/source-heartbeats.ts";
 import { machineStateOf } from "../../observe/machine-state.ts";
 import type { MachineState } from "../../notices/autoscaling/keeper.ts";
@@ -158,6 +161,17 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     log: say,
   });
   options.connections?.onChange?.(() => demand.connectionsChanged());
+  const scaleOwners = new ScaleOwners({ api: kube, clock, random, log: say });
+  scaleOwners.onChange(({ namespace, kind, name }) => {
+    const workload = (kind === "StatefulSet" ? world.statefulSets : world.deployments).get(namespace, name);
+    const pool = controller?.poolOf(workload?.metadata.labels[LABELS.instance] ?? "");
+    if (pool !== undefined) controller?.wake(pool);
+  });
+  const targets = new Targets({
+    ...{ api: kube, clock, random, log: say, owners: scaleOwners },
+    documents: () => pools.list().map(({ document }) => document),
+    onChange: (pool) => controller?.wake(pool),
+  });
   const jobs = new JobCounter();
   const slots = new SlotsMonitor({
     driver,
@@ -220,6 +234,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     leases: leaseWatch,
     demand,
     slots,
+    targets,
     notices,
     capacity,
     evacuation,

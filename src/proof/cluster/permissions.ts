@@ -30,6 +30,7 @@ const WITHOUT: Readonly<Record<Capability, string>> = {
   agent: "agents cannot tell their instances anything while the controller is away",
   freeze: "a freeze by ConfigMap is not seen",
   doctor: "relevo doctor sees less",
+  scaling: "no target is taken over or scaled, and who else sets the replicas of instances is not seen",
 };
 /** Without these a claim of Relevo's does not hold. */
 const NEEDED: readonly Capability[] = ["base", "instances", "disruption", "karpenter", "election"];
@@ -42,6 +43,7 @@ export function switchedOn(facts: ClusterFacts): readonly Capability[] {
     ["disruption", modes.has("Act")],
     ["karpenter", facts.pools().some(({ document }) => document.spec.disruption.provisioners.includes("karpenter"))],
     ["election", facts.isShared],
+    ["scaling", facts.pools().some(({ document }) => document.spec.target !== undefined)],
   ];
   return ["base", ...optional.flatMap(([capability, isOn]) => (isOn ? [capability] : [])), ...facts.capabilities];
 }
