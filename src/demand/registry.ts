@@ -2,12 +2,20 @@
 import type { SignalKind } from "../model/demand.ts";
 import { externalMetricAdapter } from "./external-metric/adapter.ts";
 import type { DemandAdapter } from "./port.ts";
+import { postgresqlAdapter } from "./postgresql/adapter.ts";
 import { prometheusAdapter } from "./prometheus/adapter.ts";
+import { queueAdapter } from "./queue/adapter.ts";
+import { redisListAdapter } from "./redis/list-adapter.ts";
+import { redisStreamAdapter } from "./redis/stream-adapter.ts";
 import { sqsAdapter } from "./sqs/adapter.ts";
 
 export type DemandAdapters = { readonly [K in SignalKind]?: DemandAdapter<K> };
 
 export const DEMAND_ADAPTERS: DemandAdapters = {
+  queue: queueAdapter,
+  postgresql: postgresqlAdapter,
+  "redis-list": redisListAdapter,
+  "redis-stream": redisStreamAdapter,
   prometheus: prometheusAdapter,
   "external-metric": externalMetricAdapter,
   sqs: sqsAdapter,
