@@ -11,7 +11,8 @@ import type { Finding } from "../model/finding.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import type { GatewayReport, RouteCounts } from "../model/membership.ts";
 import { isLeaving, type Phase } from "../model/phase.ts";
-import { hasRoute, routeOf } from "../model/pool.ts";
+import { hasRoute, type PoolDocument, routeOf } from "../model/pool.ts";
+import type { PreflightRow } from "../model/preflight.ts";
 import type { Workload } from "../model/writer.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
@@ -25,7 +26,6 @@ import type { InstanceSnapshot } from "../plan/snapshot.ts";
 import type {
   ControlPlane,
   DrainCommand,
-  Explanation,
   GatewayReplicaState,
   InstanceState,
   PlanResult,
@@ -38,6 +38,7 @@ import type {
 import { type Authority, type Freeze, type PoolRows, standingFreeze, type StandingReason, type Store } from "../store/port.ts";
 import { applyPool } from "./apply-pool.ts";
 import type { Controller } from "./controller.ts";
+import { explain } from "./explain.ts";
 import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
 import { forceSeal, openForcedSeals, release } from "./operator-desk.ts";
 import type { Pass } from "./pass.ts";
@@ -49,7 +50,7 @@ import { protectionOf } from "./protection.ts";
 import { findWitnesses, listCordons, listNodes } from "./node-desk.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 import { listControllers, ownerElsewhere } from "./replicas-desk.ts";
-import { explainScale, finishFollowUp, listScaleChanges, recordException, recordProven } from "./scale-desk.ts";
+import { finishFollowUp, listScaleChanges, recordException, recordProven } from "./scale-desk.ts";
 import { scaleReportOf } from "./scale-report.ts";
 import type { Witnesses } from "./rewound.ts";
 import { checkStore, recoverStore, refuseRewound } from "./store-desk.ts";
@@ -83,6 +84,8 @@ export interface ControlPlaneParts {
   readonly freezes?: FreezeSource | undefined;
   /** Looks at what is under this controller; absent: nobody does. */
   readonly examine?: (() => Promise<readonly Finding[]>) | undefined;
+  /** Looks at what a pool's size would follow; absent: nobody does. */
+  readonly preflight?: ((document: PoolDocument) => Promise<readonly PreflightRow[]>) | undefined;
   readonly clock: Clock & { notBefore?(stamp: Instant): void };
   readonly ids: Ids;
 }
@@ -126,7 +129,11 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     release: (command) => release(parts, command),
     forceSeal: (command) => forceSeal(parts, command),
     listForcedSeals: () => openForcedSeals(parts),
-    explain: (subject) => explain(parts, subject),
+    explain: async (subject) => {
+      const instance = entryOf(parts, subject) ? undefined : await findInstance(parts, subject);
+      const pool = instance?.pool ?? (entryOf(parts, subject) ? subject : undefined);
+      return explain(parts, { subject, pool, instance: instance && instanceState(parts, instance) });
+    },
     apply: (document, parsed, options) => applyPool(parts, document, parsed, options.dryRun),
     drain: (command) => drain(parts, command),
     uncordon: (node, by) => uncordon(parts, node, by),
@@ -156,6 +163,10 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
       return protectionOf(parts.world, pass);
     },
     examine: async () => (await parts.examine?.()) ?? [],
+    preflight: async (subject) => {
+      const document = typeof subject === "string" ? getEntry(parts, subject).document : subject;
+      return (await parts.preflight?.(document)) ?? [];
+    },
   };
 }
 
@@ -290,43 +301,6 @@ function poolNotReady(pool: string): RelevoError {
     class: "retryable",
     todo: "try again in a second",
   });
-}
-
-async function explain(parts: ControlPlaneParts, subject: string): Promise<Explanation> {
-  const { store, controller } = parts;
-  const instance = entryOf(parts, subject) ? undefined : await findInstance(parts, subject);
-  const pool = instance?.pool ?? (entryOf(parts, subject) ? subject : undefined);
-  if (pool === undefined) {
-    throw new RelevoError("subject_not_found", `there is no pool and no instance ${subject}`, {
-      found: subject,
-      allowed: "a pool as namespace/name, or an instance id",
-      todo: "see relevo get pools and relevo get instances",
-    });
-  }
-  const pass = await controller.planNow(pool);
-  const rows = await store.readPool(pool);
-  const since = new Map((rows?.reasons ?? []).map((each) => [`${each.subject} ${each.reason.code}`, each.since]));
-  const concerns = (id: string) => instance === undefined || id === instance.id;
-  const decided = (pass?.plan.decisions ?? []).flatMap((decision) =>
-    "instance" in decision && concerns(decision.instance)
-      ? [{ subject: decision.instance, reason: decision.reason, since: null as Instant | null }]
-      : [],
-  );
-  const held = (pass?.plan.holds ?? [])
-    .filter((hold) => concerns(hold.subject))
-    .map(({ subject: of, reason }) => ({ subject: of, reason, since: since.get(`${of} ${reason.code}`) ?? null }));
-  return {
-    kind: instance ? "instance" : "pool",
-    subject,
-    pool,
-    at: pass?.at ?? parts.clock.now(),
-    reasons: [...decided, ...held],
-    scale: instance ? null : await explainScale(parts, pool, pass),
-    podLosses: instance ? null : (parts.podLosses?.of(pool) ?? null),
-    instance: instance ? instanceState(parts, instance) : null,
-    evidence: (await store.listEvidence(pool, 100)).filter((evidence) => concerns(evidence.instance)).slice(0, 20),
-    steps: (await store.listSteps(pool, 200)).filter((step) => instance === undefined || step.instance === instance.id).slice(0, 20),
-  };
 }
 
 async function findInstance(parts: ControlPlaneParts, id: string): Promise<InstanceState["record"] | undefined> {

@@ -434,7 +434,6 @@ export const KINDS: readonly KindSpec[] = [
       wide("Draining", "status.draining", "integer"),
       wide("Standby", "status.standby", "integer"),
       wide("Backlog", "status.demand.backlog", "number"),
-      wide("Stuck", "status.slots.stuck", "integer"),
       wide("Proven", "status.capacity.proven", "integer"),
       wide("Message", "status.message"),
     ],

@@ -8,7 +8,7 @@
  */
 import { formatInstant, type Instant } from "../kernel/clock.ts";
 import { formatDuration } from "../kernel/units.ts";
-import { isLeaving, isRouted, type Seal } from "../model/phase.ts";
+import { isLeaving, isRouted } from "../model/phase.ts";
 import { ANYWHERE, isAnywhere, type Placement } from "../model/placement.ts";
 import type { PlacementTrouble } from "../model/pod-loss.ts";
 import { reason, type Reason } from "../model/reasons.ts";
@@ -16,6 +16,7 @@ import type { Draft } from "./draft.ts";
 import { sizeOf } from "./scaling/size-of.ts";
 import type { GatewayState, InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { refillReason } from "./standby.ts";
+import { beginWork, isWorker, jobsOf, tiedTo, workerFinishes, workerSeal } from "./worker.ts";
 import { waitsForFence } from "./writer.ts";
 import { deadlineOf, describeEvidence, gravestEvidence, idOf, isStandby, openStep, predecessorOf, servingOf, unsafety } from "./view.ts";
 
@@ -209,9 +210,9 @@ function keepStandby(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instan
 
 /** The first process of a new instance, or another one in the place of the one that was known. */
 function renewed(instance: InstanceSnapshot, draft: Draft): boolean {
-  const { record, newIncarnation, obligations, ownObligations } = instance;
+  const { record, newIncarnation } = instance;
   if (!newIncarnation) return false;
-  const lost = (obligations?.requests ?? 0) + (obligations?.sessions ?? ownObligations ?? 0);
+  const lost = tiedTo(instance);
   draft.decide({
     kind: "renew_incarnation",
     instance: idOf(instance),
@@ -283,7 +284,7 @@ function fail(instance: InstanceSnapshot, failure: string, draft: Draft): void {
 
 function beginServing(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
   if (loseProcess(instance, draft)) return;
-  if (pool.spec.driver === "worker") return beginWork(instance, draft);
+  if (isWorker(pool)) return beginWork(instance, draft);
   const generation = instance.record.admittedGeneration ?? pool.generation;
   const registered = pool.gateways.filter(({ silent }) => !silent);
   if (registered.length === 0) return draft.hold(idOf(instance), reason("waiting_for_first_gateway"));
@@ -302,12 +303,6 @@ function beginServing(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Dra
   });
 }
 
-/** It takes its work by itself: nobody has to be told. */
-function beginWork(instance: InstanceSnapshot, draft: Draft): void {
-  if (instance.health.state !== "passing") return draft.hold(idOf(instance), reason("waiting_for_health"));
-  draft.decide({ kind: "move", instance: idOf(instance), from: "admitted", to: "serving", reason: reason("worker_admitted") });
-}
-
 function keepServing(instance: InstanceSnapshot, draft: Draft): void {
   if (loseProcess(instance, draft)) return;
   if (instance.evidence.length === 0) draft.hold(idOf(instance), reason("serving"));
@@ -322,7 +317,7 @@ function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draf
   const { record, obligations, ownObligations } = instance;
   const generation = record.drainGeneration ?? pool.generation;
   const isLost = instance.newIncarnation !== null || instance.evidence.some(({ loss }) => loss === "forced");
-  if (pool.spec.driver === "worker") return isLost ? sealLost(instance, now, draft) : sealWorker(pool, instance, now, draft);
+  if (isWorker(pool)) return isLost ? sealLost(instance, now, draft) : sealWorker(pool, instance, now, draft);
   const silent = pool.gateways.filter((gateway) => gateway.silent && (gateway.lostAt === null || record.createdAt <= gateway.lostAt));
   const behind = pool.gateways.filter((gateway) => !gateway.silent && !instance.drainAppliedEverywhere);
   if (behind.length > 0)
@@ -351,18 +346,10 @@ function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draf
   holdDrain(pool, instance, now, draft);
 }
 
-/** Nobody sends anything to a worker: that it is done is its own word, and nobody else knows better. */
 function sealWorker(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  const { ownObligations, slots } = instance;
-  const busy = slots === null ? 0 : slots.progressing + slots.stuck;
-  const seals = (seal: Seal, why: Reason) =>
-    draft.decide({ kind: "move", instance: idOf(instance), from: "draining", to: "sealed", seal, reason: why });
-  if (ownObligations === 0 && busy === 0) return seals("confirmed", reason("worker_done"));
-  // One that cannot be told to finish is told by the end of its pod, whose grace period is all that it has.
-  if (pool.spec.service.protocol === "none" && slots === null) return seals("assumed", reason("worker_silent"));
-  if (pool.spec.service.protocol === "none" && busy === 0) return seals("confirmed", reason("worker_done"));
-  if (sealedAtDeadline(instance, Math.max(ownObligations ?? 0, busy), now, draft)) return;
-  holdDrain(pool, instance, now, draft);
+  const done = workerSeal(pool, instance);
+  if (done !== undefined) return draft.decide({ kind: "move", instance: idOf(instance), from: "draining", to: "sealed", ...done });
+  if (!sealedAtDeadline(instance, jobsOf(instance), now, draft)) holdDrain(pool, instance, now, draft);
 }
 
 /** A drain with a deadline has an end, also where the machine was spared after all: else whoever takes over would wait for it for ever. */
@@ -387,7 +374,7 @@ function sealedAtDeadline(instance: InstanceSnapshot, open: number, now: Instant
 }
 
 function sealLost(instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  const { record, obligations, ownObligations } = instance;
+  const { record } = instance;
   const deadline = record.drainDeadline;
   const endedByDeadline = record.drainLoss === "deadline" && deadline !== null && now >= deadline;
   draft.decide({
@@ -396,7 +383,7 @@ function sealLost(instance: InstanceSnapshot, now: Instant, draft: Draft): void 
     from: "draining",
     to: "sealed",
     seal: "forced",
-    lostObligations: (obligations?.requests ?? 0) + (obligations?.sessions ?? ownObligations ?? 0),
+    lostObligations: tiedTo(instance),
     ...(endedByDeadline ? {} : { drain: { loss: "forced", deadline } }),
     reason: reason("process_lost"),
   });
@@ -429,10 +416,7 @@ function holdDrain(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant,
     return draft.hold(idOf(instance), reason("drain_overdue", { drainFor: formatDuration(pool.spec.disruption.drainFor) }));
   }
   if (now < overdueAt) draft.lookAgainAt(overdueAt);
-  if (pool.spec.driver === "worker") {
-    const jobs = instance.ownObligations ?? (instance.slots === null ? "?" : instance.slots.progressing + instance.slots.stuck);
-    return draft.hold(idOf(instance), reason("worker_finishes", { jobs, evidence: describeEvidence(gravestEvidence(instance)) }));
-  }
+  if (isWorker(pool)) return draft.hold(idOf(instance), workerFinishes(instance));
   const requests = instance.obligations?.requests ?? "?";
   const sessions = instance.obligations ? Math.max(instance.obligations.sessions, instance.ownObligations ?? 0) : "?";
   draft.hold(idOf(instance), reason("drain_in_progress", { requests, sessions, evidence: describeEvidence(gravestEvidence(instance)) }));
