@@ -1,5 +1,5 @@
 import type { ScalePolicy } from "../../src/model/scale.ts";
-import { seeded } from "./chance.ts";
+import { seededRandom } from "../../src/sim/seeded.ts";
 import { hpa } from "./hpa.ts";
 import { relevo } from "./policy.ts";
 import { shapesOf } from "./shapes.ts";
@@ -32,7 +32,7 @@ export interface Comparison {
 }
 
 export function compare(policy: ScalePolicy, seed: number, cooldownMs = policy.cooldown): Comparison {
-  const random = seeded(seed);
+  const random = seededRandom(seed, "scaling");
   const shapes = shapesOf(random).map((shape) => {
     const load = loadOf(shape, random);
     const asked = relevo(policy);

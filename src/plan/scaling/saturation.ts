@@ -112,10 +112,10 @@ function slowing(input: ScalingInput, slots: PoolSlots, waiting: number, now: In
   const lastUp = input.state?.lastUp ?? null;
   const judgedAt = lastUp === null ? now : lastUp.at + judgedAfter(slots);
   const isYoung = now < judgedAt;
-  const isSlow =
-    isYoung && lastUp?.throughput != null
-      ? isFarBelow(throughput ?? perBusySlot * busy, lastUp.throughput)
-      : !isYoung && isFarBelow(perBusySlot * busy, usual * busy);
+  const before = lastUp?.throughput ?? null;
+  const isSlow = isYoung
+    ? before !== null && isFarBelow(throughput ?? perBusySlot * busy, before)
+    : isFarBelow(perBusySlot * busy, usual * busy);
   if (!isSlow) return undefined;
   const params = { now: perMinute(perBusySlot), usual: perMinute(usual) };
   return { code: "scale_held_slowing", params, until: isYoung ? judgedAt : null };
