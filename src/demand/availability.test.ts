@@ -1,49 +1,49 @@
 import { expect, test } from "vitest";
 import type { SignalSpec } from "../model/demand.ts";
-import { findSignal } from "./availability.ts";
-import { ConnectionFile } from "./connection-file.ts";
-import { connectionsSchema } from "./connections.ts";
-import { prometheusAdapter } from "./prometheus/adapter.ts";
-import { systemClock } from "../kernel/system.ts";
+import { type Connections, findSignal } from "./availability.ts";
+import type { Connection } from "./connections.ts";
+import type { DemandAdapter } from "./port.ts";
 
-const signal: SignalSpec = { kind: "prometheus", connection: "metrics", query: "backlog", flowLabel: "queue" };
-const entry = (more: object) => ({ name: "metrics", kind: "prometheus", url: "http://127.0.0.1:9090", ...more });
+const queue: DemandAdapter<"queue"> = {
+  kind: "queue",
+  needs: { infrastructure: "relevo queue", permissions: [] },
+  flowOf: ({ queue: name }) => `queue/${name}`,
+  open: () => {
+    throw new Error("nobody opens it here");
+  },
+};
+const metric: DemandAdapter<"external-metric"> = {
+  kind: "external-metric",
+  needs: { infrastructure: "an adapter of external.metrics.k8s.io", permissions: [] },
+  flowOf: ({ metric: name }) => name,
+  open: () => {
+    throw new Error("nobody opens it here");
+  },
+};
+const MAIN: Connection = { name: "main", kind: "queue", url: "http://127.0.0.1:7091", token: "secret" };
+const SIGNAL: SignalSpec = { kind: "queue", connection: "main", queue: "captures" };
 
-function find(sites: readonly string[], all: readonly object[], namespace = "shop") {
-  const { connections } = connectionsSchema.parse({ connections: all });
-  const file = new ConnectionFile({ read: () => connections, clock: systemClock, log: () => undefined });
-  file.stop();
-  const found = findSignal(signal, { namespace, sites }, file, { prometheus: prometheusAdapter });
-  return "missing" in found ? found.missing.replace(/ \(.*\)/, "") : found.connection;
+function missing(more: Partial<Connection> | undefined, signal: SignalSpec = SIGNAL, sites = ["north"]): string | undefined {
+  const connections: Connections = {
+    find: (name) => (more !== undefined && name === "main" ? ({ ...MAIN, ...more } as Connection) : undefined),
+  };
+  const found = findSignal(signal, { namespace: "shop", sites }, connections, { queue, "external-metric": metric });
+  return "missing" in found ? found.missing : undefined;
 }
 
-const east = entry({ sites: ["east"] });
-const west = entry({ sites: ["west", "north"], url: "http://127.0.0.1:9091", bearerToken: "own" });
-
-test("each site has the connection of its own under the one name (K8)", () => {
-  expect(find(["east"], [east, west])).toMatchObject({ url: "http://127.0.0.1:9090" });
-  expect(find(["west"], [east, west])).toMatchObject({ url: "http://127.0.0.1:9091", bearerToken: "own" });
-});
-
-test("a pool of several sites reads at its first one, and is refused where one of the others has none (K2)", () => {
-  expect(find(["north", "east"], [east, west])).toMatchObject({ url: "http://127.0.0.1:9091" });
-  expect(find(["east", "south"], [east, west])).toBe("connection metrics does not exist at site south");
-});
-
-test("what is missing, of another kind, or not for this namespace is said by name (K2)", () => {
-  expect(find(["east"], [])).toBe(`no connection metrics is configured: ${prometheusAdapter.needs.infrastructure}`);
-  expect(find(["east"], [{ name: "metrics", kind: "queue", url: "http://127.0.0.1:1", token: "t" }])).toBe(
-    "connection metrics is of kind queue, and a prometheus signal needs prometheus",
+test("a signal whose infrastructure is absent is refused by the name of what is missing (K2)", () => {
+  expect(missing({})).toBeUndefined();
+  expect(missing(undefined)).toBe("no connection main is configured (relevo controller --connections): relevo queue");
+  expect(missing({ kind: "redis", url: "redis://a" } as Partial<Connection>)).toBe(
+    "connection main is of kind redis, and a queue signal needs queue",
   );
-  expect(find(["east"], [entry({ namespaces: ["other"] })])).toBe("connection metrics is not for namespace shop");
+  expect(missing({ namespaces: ["billing"] })).toBe("connection main is not for namespace shop");
+  expect(missing({ namespaces: ["billing", "shop"] })).toBeUndefined();
+  expect(missing({ sites: ["south"] }, SIGNAL, ["north"])).toBe("connection main (relevo queue) does not exist at site north");
+  expect(missing({ sites: ["north", "south"] }, SIGNAL, ["north"])).toBeUndefined();
+  expect(missing({}, { kind: "kafka", connection: "main", topic: "t", group: "g" })).toBe("this controller reads no signal of kind kafka");
 });
 
-test("two connections of one name that share a site are refused: nobody could tell which is meant", () => {
-  const isAccepted = (...all: readonly object[]) => connectionsSchema.safeParse({ connections: all }).success;
-  expect([isAccepted(east, west), isAccepted(east, east), isAccepted(west, entry({})), isAccepted(entry({}), east)]).toEqual([
-    true,
-    false,
-    false,
-    false,
-  ]);
+test("what is read through the API server needs no connection", () => {
+  expect(missing(undefined, { kind: "external-metric", metric: "jobs", selector: {} })).toBeUndefined();
 });
