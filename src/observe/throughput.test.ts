@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { ThroughputWindow } from "./throughput.ts";
+
+const NOTHING = { throughput: null, perBusySlot: null, usualPerBusySlot: null };
+
+/** Every second so many jobs end, in so many busy slots. */
+function work(window: ThroughputWindow, from: number, seconds: number, ended: number, busy: number): number {
+  for (let second = 1; second <= seconds; second += 1) window.add(from + second * 1_000, ended, busy * 1_000);
+  return from + seconds * 1_000;
+}
+
+test("nothing is told before a minute was watched, and nothing is usual before two", () => {
+  const window = new ThroughputWindow(0);
+  expect(window.figures(work(window, 0, 59, 4, 8))).toEqual(NOTHING);
+  expect(window.figures(work(window, 59_000, 1, 4, 8))).toMatchObject({ usualPerBusySlot: null });
+  expect(window.figures(work(window, 60_000, 70, 4, 8)).usualPerBusySlot).toBeCloseTo(0.5);
+});
+
+test("throughput is of the last minute, what is usual of the ten before it", () => {
+  const window = new ThroughputWindow(0);
+  let now = work(window, 0, 600, 4, 8);
+  now = work(window, now, 70, 1, 8);
+  const { throughput, perBusySlot, usualPerBusySlot } = window.figures(now);
+
+  expect(throughput).toBeCloseTo(1, 0);
+  expect(perBusySlot).toBeCloseTo(0.125);
+  expect(usualPerBusySlot).toBeGreaterThan(0.45);
+});
+
+test("where nothing was busy there is nothing per slot, and no throughput is zero", () => {
+  const window = new ThroughputWindow(0);
+  expect(window.figures(120_000)).toEqual({ throughput: 0, perBusySlot: null, usualPerBusySlot: null });
+  const now = work(window, 120_000, 120, 0, 8);
+  expect(window.figures(now)).toEqual({ throughput: 0, perBusySlot: 0, usualPerBusySlot: 0 });
+});
+
+test("what is older than eleven minutes is forgotten", () => {
+  const window = new ThroughputWindow(0);
+  work(window, 0, 600, 100, 1);
+  const now = work(window, 600_000, 665, 1, 1);
+  expect(window.figures(now).usualPerBusySlot).toBeCloseTo(1);
+});
