@@ -1,6 +1,7 @@
 /** The commands, their options and their help. What a command does is imported when it is called, so that `--help` is quick. */
 import { Command, Option } from "commander";
 import { addProcesses } from "./add-processes.ts";
+import { addScaling } from "./add-scaling.ts";
 import { type CliContext, type GlobalOptions, OUTPUTS } from "./context.ts";
 import { EXIT, type ExitCode, tellError } from "./exit.ts";
 import { collect, count } from "./option-values.ts";
@@ -54,6 +55,7 @@ function buildProgram(context: CliContext, processes: ProcessCommands, ended: En
   addStore(program, context, processes, ended);
   addTokens(program, context, ended);
   addOperations(program, context, ended);
+  addScaling(program, context, ended);
   // Global options may stand behind the command, where people write them.
   for (const command of program.commands) {
     inherit(command, program);
@@ -204,6 +206,19 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
     .option("--no-baselines", "not even for a single seed")
     .action(async (_options, command: Command) =>
       ended(await (await import("./commands/simulate.ts")).simulate(context, optionsOf(command))),
+    );
+
+  program
+    .command("adopt")
+    .description("a Pool takes over the replica count of its target; who owns it now is named, and removed only by name and UID")
+    .argument("<pool>")
+    .option("--remove-owner <kind/name>", "the autoscaler that goes: HorizontalPodAutoscaler/NAME or ScaledObject/NAME")
+    .option("--uid <uid>", "its UID, as it was named")
+    .option("--accept-manager <name>", "a field manager that leaves the count alone from now on; may be repeated", collect)
+    .option("--dry-run", "only says what would be done, or refused")
+    .option("--release", "the Pool gives its target back: it keeps its replicas")
+    .action(async (pool: string, _options, command: Command) =>
+      ended(await (await import("./commands/adopt.ts")).adopt(context, pool, optionsOf(command))),
     );
 
   program

@@ -36,6 +36,7 @@ import type {
   WorkloadState,
 } from "../server/control-plane.ts";
 import { type Authority, type Freeze, type PoolRows, standingFreeze, type StandingReason, type Store } from "../store/port.ts";
+import { adopt, releaseTarget } from "./adopt-desk.ts";
 import { applyPool } from "./apply-pool.ts";
 import type { Controller } from "./controller.ts";
 import { explain } from "./explain.ts";
@@ -136,6 +137,8 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     },
     apply: (document, parsed, options) => applyPool(parts, document, parsed, options.dryRun),
     drain: (command) => drain(parts, command),
+    adopt: async (command) => adopt(parts, getEntry(parts, command.pool), command),
+    releaseTarget: async (pool, by) => releaseTarget(parts, getEntry(parts, pool), by),
     uncordon: (node, by) => uncordon(parts, node, by),
     freeze: (pool, freeze) => setFreeze(parts, pool, freeze),
     unfreeze: (pool) => setFreeze(parts, pool, null),

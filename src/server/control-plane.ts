@@ -23,6 +23,7 @@ import type { Plan } from "../plan/decision.ts";
 import type { CapacityView, EvacuationOverview } from "../plan/evacuation/capacity-view.ts";
 import type { LeaseState, Rewound } from "../plan/snapshot.ts";
 import type { Witness } from "../model/witness.ts";
+import type { AdoptCommand, AdoptionResult } from "./adoption-state.ts";
 import type { PoolScale, PoolScaleChange, PoolScaleExplained, ProvenDraft } from "./scale-state.ts";
 import type { Freeze, LeaseRenewal, LossCounts, NoticeRecord, StandingReason, StoreEra } from "../store/port.ts";
 
@@ -79,6 +80,13 @@ export interface ControlPlane {
   recordException(pool: string, draft: PromotionDraft, by: string): Promise<PromotionException>;
   /** The follow-up with this number, from 0. Throws `follow_up_not_found`. */
   finishFollowUp(exception: string, index: number): Promise<PromotionException>;
+  /**
+   * The Pool owns the replica count of its target from now on. Throws `pool_not_found`, and with nothing changed `adopt_no_target`, `adopt_target_gone`,
+   * `adopt_signal_invalid`, `adopt_other_owners`, `adopt_owner_refused`; after the removal `adopt_owner_remains`, `adopt_target_replaced`.
+   */
+  adopt(command: AdoptCommand): Promise<AdoptionResult>;
+  /** Throws `pool_not_found`, `adopt_not_adopted`, `adopt_busy`. */
+  releaseTarget(pool: string, by: string): Promise<AdoptionResult>;
   /** Own cordons only; throws `node_not_found`, `not_our_cordon`. */
   uncordon(node: string, by: string): Promise<void>;
   /** `pool: null` means all. Returns the pools that it concerns; throws `pool_not_found`. */

@@ -24,6 +24,7 @@ const SUBJECTS: Readonly<Record<string, (params: Fields, query: Fields, body: Fi
   "POST /v1/unfreeze": (_params, _query, { pool }) => (pool ? { pool } : undefined),
   "POST /v1/release": (_params, _query, { operation }) => (operation ? { operation } : undefined),
   "POST /v1/instances/:instance/force-seal": ({ instance }) => (instance ? { instance } : undefined),
+  "POST /v1/pools/:namespace/:name/adopt": ({ namespace, name }) => (namespace && name ? { pool: poolKey(namespace, name) } : undefined),
   "GET /v1/pools/:namespace/:name/plan": ({ namespace, name }) => (namespace && name ? { pool: poolKey(namespace, name) } : undefined),
   "GET /v1/pools/:namespace/:name/protection": ({ namespace, name }) =>
     namespace && name ? { pool: poolKey(namespace, name) } : undefined,

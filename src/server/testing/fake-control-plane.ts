@@ -188,6 +188,18 @@ export class FakeControlPlane implements ControlPlane {
     this.#record("recordProven", { pool, proof, by });
     return { ...proof, at: NOON, by, configHash: "b1" };
   };
+  adopt: ControlPlane["adopt"] = async (command) => {
+    this.#record("adopt", command);
+    const { removeOwner, dryRun, pool } = command;
+    const removed = removeOwner === null ? null : `${removeOwner.kind}/${removeOwner.name}`;
+    const outcome = dryRun ? "would_adopt" : "adopted";
+    return { pool, target: "Deployment/web", uid: "uid-web", replicas: 3, outcome, at: NOON, removed, owners: [], resetTo: null };
+  };
+  releaseTarget: ControlPlane["releaseTarget"] = async (pool, by) => {
+    this.#record("releaseTarget", { pool, by });
+    const none = { removed: null, owners: [], resetTo: null };
+    return { pool, target: "Deployment/web", uid: "uid-web", replicas: 3, outcome: "released", at: NOON, ...none };
+  };
   recordException: ControlPlane["recordException"] = async (pool, draft, by) => {
     this.#record("recordException", { pool, draft, by });
     return { ...draft, id: "exception-1", pool, by, at: NOON, followUps: draft.followUps.map((what) => ({ what, doneAt: null })) };
