@@ -2,7 +2,7 @@
  * Dependencies point inwards. One line per folder of src/: what it may import besides itself. A path that ends in `.ts` admits that file alone (a port).
  * Tests may import anything.
  */
-const PORTS = ["store/port.ts", "kube/api.ts", "kube/resources.ts", "kube/types.ts"];
+const PORTS = ["store/port.ts", "kube/api.ts", "kube/find-object.ts", "kube/resources.ts", "kube/types.ts"];
 
 const MAY_IMPORT = {
   kernel: [],
@@ -32,6 +32,7 @@ const MAY_IMPORT = {
     "store/port.ts",
     "server/control-plane.ts",
     "server/scale-state.ts",
+    "server/adoption-state.ts",
     "server/metrics.ts",
     "server/log.ts",
   ],
@@ -66,6 +67,7 @@ const MAY_IMPORT = {
     "plan",
     "server/views.ts",
     "server/scale-views.ts",
+    "server/adoption-view.ts",
     "server/access.ts",
     "notices/eventbridge/compose.ts",
     "embedded/admin-api.ts",

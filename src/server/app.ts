@@ -34,6 +34,7 @@ import { leaseRoutes } from "./routes/leases.ts";
 import { storeRoutes } from "./routes/store.ts";
 import { noticeRoutes } from "./routes/notices.ts";
 import { operatorRoutes } from "./routes/operator.ts";
+import { adoptionRoutes } from "./routes/adoption.ts";
 import { scaleRoutes } from "./routes/scale.ts";
 import { recordRoutes } from "./routes/records.ts";
 import { watchRoutes } from "./routes/watch.ts";
@@ -154,6 +155,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     recordRoutes,
     operatorRoutes,
     scaleRoutes,
+    adoptionRoutes,
     noticeRoutes,
     watchRoutes,
     gatewayRoutes,

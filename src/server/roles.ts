@@ -54,9 +54,10 @@ export const ROUTE_NEEDS: Readonly<Record<string, Need>> = {
   "POST /v1/pools/:namespace/:name/exceptions": "operator",
   "POST /v1/exceptions/:exception/follow-ups/:index/done": "operator",
 
-  // what makes workloads, gives obligations up, or overrules what the store says
+  // what makes workloads, gives obligations up, or overrules what the store or another owner says
   "POST /v1/apply": "admin",
   "POST /v1/instances/:instance/force-seal": "admin",
+  "POST /v1/pools/:namespace/:name/adopt": "admin",
   "POST /v1/store/recover": "admin",
 
   "POST /v1/notices/:source": "sender",
