@@ -166,6 +166,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
       return protectionOf(parts.world, pass);
     },
     examine: async () => (await parts.examine?.()) ?? [],
+    specOf: async (pool) => getEntry(parts, pool).document.spec,
     preflight: async (subject) => {
       const document = typeof subject === "string" ? getEntry(parts, subject).document : subject;
       return (await parts.preflight?.(document)) ?? [];

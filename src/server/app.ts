@@ -34,6 +34,7 @@ import { leaseRoutes } from "./routes/leases.ts";
 import { storeRoutes } from "./routes/store.ts";
 import { noticeRoutes } from "./routes/notices.ts";
 import { operatorRoutes } from "./routes/operator.ts";
+import { preflightRoutes } from "./routes/preflight.ts";
 import { adoptionRoutes } from "./routes/adoption.ts";
 import { scaleRoutes } from "./routes/scale.ts";
 import { recordRoutes } from "./routes/records.ts";
@@ -156,6 +157,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     operatorRoutes,
     scaleRoutes,
     adoptionRoutes,
+    preflightRoutes,
     noticeRoutes,
     watchRoutes,
     gatewayRoutes,

@@ -11,7 +11,8 @@ import type { InstanceRecord } from "../model/instance.ts";
 import type { ControllerLine, GatewayReport, RouteCounts } from "../model/membership.ts";
 import type { Phase } from "../model/phase.ts";
 import type { PodLossCounts } from "../model/pod-loss.ts";
-import type { PoolDocument } from "../model/pool.ts";
+import type { PoolDocument, PoolSpec } from "../model/pool.ts";
+import type { PreflightRow } from "../model/preflight.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { PromotionDraft, PromotionException } from "../model/promotion.ts";
 import type { ProvenCapacity } from "../model/proven.ts";
@@ -125,6 +126,10 @@ export interface ControlPlane {
 
   /** How each live pod of a pool is protected, as it was seen last. Throws `pool_not_found`, `pool_not_ready`. */
   protection(pool: string): Promise<readonly PodProtection[]>;
+  /** Whether the size of a pool (`namespace/name`), or of one as this document has it, could be left to Relevo; changes nothing. Throws `pool_not_found`. */
+  preflight(subject: string | PoolDocument): Promise<readonly PreflightRow[]>;
+  /** As its document has it, with defaults. Throws `pool_not_found`. */
+  specOf(pool: string): Promise<PoolSpec>;
   /** What is wrong with the cluster and the store under this controller; changes nothing. */
   examine(): Promise<readonly Finding[]>;
 }

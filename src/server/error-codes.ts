@@ -21,6 +21,7 @@ const STATUS: Readonly<Record<string, number>> = {
   instance_not_found: 404,
   node_not_found: 404,
   follow_up_not_found: 404,
+  scale_missing: 409,
   subject_not_found: 404,
   notice_source_unknown: 404,
   instance_leaving: 409,

@@ -43,6 +43,7 @@ export const ROUTE_NEEDS: Readonly<Record<string, Need>> = {
   "GET /v1/forced-seals": "viewer",
   "GET /v1/scale": "viewer",
   "GET /v1/exceptions": "viewer",
+  "GET /v1/pools/:namespace/:name/followed": "viewer",
 
   // what holds back, and what lets work end in good order
   "POST /v1/instances/:instance/drain": "operator",
@@ -53,9 +54,13 @@ export const ROUTE_NEEDS: Readonly<Record<string, Need>> = {
   "PUT /v1/pools/:namespace/:name/proven": "operator",
   "POST /v1/pools/:namespace/:name/exceptions": "operator",
   "POST /v1/exceptions/:exception/follow-ups/:index/done": "operator",
+  // calls others with the controller's credentials, as the document says that somebody applied
+  "GET /v1/pools/:namespace/:name/check": "operator",
 
   // what makes workloads, gives obligations up, or overrules what the store or another owner says
   "POST /v1/apply": "admin",
+  // as apply: the document says what is asked with the controller's credentials
+  "POST /v1/check": "admin",
   "POST /v1/instances/:instance/force-seal": "admin",
   "POST /v1/pools/:namespace/:name/adopt": "admin",
   "POST /v1/store/recover": "admin",

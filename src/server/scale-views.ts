@@ -1,8 +1,10 @@
 /** The JSON of what is told of the sizes of pools. */
 import { z } from "zod";
-import { DEMAND_TROUBLES } from "../model/demand.ts";
+import { DEMAND_TROUBLES, signalSchema } from "../model/demand.ts";
 import { provenCapacitySchema } from "../model/proven.ts";
 import { JOB_OUTCOMES } from "../model/slots.ts";
+import { FINDING_STATES } from "../model/finding.ts";
+import { PREFLIGHT_CHECKS } from "../model/preflight.ts";
 import { PROOFS } from "./scale-state.ts";
 
 const time = z.iso.datetime();
@@ -58,6 +60,28 @@ export const scaleChangeView = z.object({
   message: z.string(),
 });
 export type ScaleChangeView = z.infer<typeof scaleChangeView>;
+
+/** What a pool's size follows, as its document says with defaults. Durations are in ms. */
+export const followedView = z.object({
+  sites: z.array(z.string()),
+  flow: z.string().nullable(),
+  signal: signalSchema,
+  target: z.number(),
+  tolerance: z.number(),
+  stuckAfterMs: z.number(),
+  floor: z.int(),
+  max: z.int(),
+});
+export type FollowedView = z.infer<typeof followedView>;
+
+export const preflightView = z.object({
+  site: z.string().meta({ description: "several, separated by commas, where they have it in common" }),
+  check: z.enum(PREFLIGHT_CHECKS),
+  state: z.enum(FINDING_STATES),
+  message: z.string(),
+  todo: z.string().nullable(),
+});
+export type PreflightView = z.infer<typeof preflightView>;
 
 export const exceptionView = z.object({
   id: z.string(),

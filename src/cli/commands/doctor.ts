@@ -9,6 +9,7 @@ import { type ControllerClient, connect } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { checkCluster, checkSources } from "../doctor/cluster.ts";
 import { checkController, checkReadiness, checkRunFile } from "../doctor/controller.ts";
+import { checkExceptions } from "../doctor/exceptions.ts";
 import { checkGateways } from "../doctor/gateways.ts";
 import { checkCordons, checkForcedSeals, checkPools, checkSteps } from "../doctor/pools.ts";
 import { checkStoreItself } from "../doctor/store.ts";
@@ -26,6 +27,7 @@ const PARTS = [
   checkCordons,
   checkSteps,
   checkForcedSeals,
+  checkExceptions,
 ];
 
 export async function doctor(context: CliContext, options: GlobalOptions): Promise<ExitCode> {

@@ -46,6 +46,7 @@ import { PlacementTroubles } from "../../observe/placement-troubles.ts";
 import { PodLosses } from "../../observe/pod-losses.ts";
 import { createWorld } from "../../observe/world.ts";
 import { examineOnce } from "../../proof/cluster/examine.ts";
+import { preflight } from "../../proof/preflight/preflight.ts";
 import type { ControlPlane } from "../../server/control-plane.ts";
 import type { Logger } from "../../server/log.ts";
 import type { Metrics } from "../../server/metrics.ts";
@@ -280,6 +281,13 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       members,
       freezes: options.freezes,
       jobs: (pool) => jobs.of(pool),
+      preflight: (document) =>
+        preflight(document, {
+          connections: options.connections ?? { find: () => undefined },
+          adapters: options.demandAdapters ?? DEMAND_ADAPTERS,
+          kube,
+          clock,
+        }),
       examine: examineOnce(
         clusterFacts({
           kube,

@@ -3,8 +3,8 @@ import { isForbidden, isNotFound, type KubeApi } from "../../kube/api.ts";
 import { DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, STATEFUL_SETS } from "../../kube/resources.ts";
 import { autoscalerOf, targetObjectOf } from "../../model/parse-scale-owner.ts";
 import type { PoolDocument } from "../../model/pool.ts";
+import type { PreflightRow } from "../../model/preflight.ts";
 import { deedOf, nameOfOwner, OWN_MANAGER, roleOf, type ScaleOwner } from "../../model/scale-owner.ts";
-import type { PreflightRow } from "./preflight.ts";
 
 type OwnerFinding = Pick<PreflightRow, "state" | "message" | "todo">;
 

@@ -11,24 +11,13 @@ import type { DemandAdapter } from "../../demand/port.ts";
 import type { DemandAdapters } from "../../demand/registry.ts";
 import { judgeReading, type Trouble, troubleOfError } from "../../demand/validity.ts";
 import type { DemandReading, SignalSpec } from "../../model/demand.ts";
-import type { FINDING_STATES } from "../../model/finding.ts";
 import type { PoolDocument } from "../../model/pool.ts";
+import type { PreflightRow } from "../../model/preflight.ts";
 import type { ScalePolicy } from "../../model/scale.ts";
 import { checkOwner } from "./owners.ts";
 
 /** An answer that is later than this is none. */
 const READ_LIMIT_MS = 10_000;
-
-export const PREFLIGHT_CHECKS = ["signal", "credentials", "flow", "value", "owner"] as const;
-
-export interface PreflightRow {
-  readonly site: string;
-  readonly check: (typeof PREFLIGHT_CHECKS)[number];
-  /** `refused`: this Pool is not to be taken over as it stands. */
-  readonly state: (typeof FINDING_STATES)[number];
-  readonly message: string;
-  readonly todo: string | null;
-}
 
 export interface PreflightParts {
   readonly connections: Connections;

@@ -4,9 +4,10 @@ import { EPOCH_ZERO, epoch } from "../../kernel/epoch.ts";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { Evidence } from "../../model/evidence.ts";
 import type { Finding } from "../../model/finding.ts";
+import type { PreflightRow } from "../../model/preflight.ts";
 import type { InstanceRecord } from "../../model/instance.ts";
 import type { ControllerLine, GatewayReport } from "../../model/membership.ts";
-import { type PoolDocument, poolSchema } from "../../model/pool.ts";
+import { type PoolDocument, type PoolSpec, poolSchema } from "../../model/pool.ts";
 import { reason } from "../../model/reasons.ts";
 import type { PromotionException } from "../../model/promotion.ts";
 import type { SenderState } from "../../model/sender.ts";
@@ -56,6 +57,8 @@ export interface FakeState {
   capacity: CapacityState;
   readiness: Readiness;
   examined: readonly Finding[];
+  preflight: readonly PreflightRow[];
+  spec: PoolSpec;
   protection: readonly PodProtection[];
   /** Thrown by every change when set. */
   failure: RelevoError | undefined;
@@ -88,6 +91,8 @@ export class FakeControlPlane implements ControlPlane {
       store: { era: 0, recovered: null, pools: [] },
       capacity: aCapacity(),
       examined: [],
+      preflight: [],
+      spec: poolSchema.parse(ORDERS_YAML_OBJECT).spec,
       protection: [],
       readiness: { ready: true, checks: [{ name: "store", ok: true, message: "writable" }] },
       failure: undefined,
@@ -118,6 +123,8 @@ export class FakeControlPlane implements ControlPlane {
   readiness = async () => this.state.readiness;
   protection = async () => this.state.protection;
   examine = async () => this.state.examined;
+  specOf: ControlPlane["specOf"] = async () => this.state.spec;
+  preflight = async () => this.state.preflight;
   checkStore = async () => this.state.store;
   recoverStore: ControlPlane["recoverStore"] = async (command) => {
     this.#record("recoverStore", command);

@@ -1,0 +1,14 @@
+/** What is found out of a Pool before its size is left to Relevo: for each of its sites one line a check. */
+import type { Finding } from "./finding.ts";
+
+export const PREFLIGHT_CHECKS = ["signal", "credentials", "flow", "value", "owner"] as const;
+
+export interface PreflightRow {
+  /** Several, separated by commas, where they have it in common. */
+  readonly site: string;
+  readonly check: (typeof PREFLIGHT_CHECKS)[number];
+  /** `refused`: this Pool is not to be taken over as it stands. */
+  readonly state: Finding["state"];
+  readonly message: string;
+  readonly todo: string | null;
+}
