@@ -31,6 +31,9 @@ export interface QueueCounts {
   readonly createdAt: Instant;
 }
 
+/** Of the jobs whose ids begin alike, as far as the queue still knows them. */
+export type TaggedCounts = Pick<QueueCounts, "waiting" | "taken" | "dead" | "done" | "nothing" | "failed" | "reaped" | "oldestAgeMs">;
+
 export interface TakenJob {
   readonly id: string;
   readonly payload: unknown;
@@ -165,12 +168,28 @@ export class QueueClient {
   }
 
   async dead(queue: string, limit = 100, signal?: AbortSignal): Promise<readonly DeadJob[]> {
-    return listOf(await this.#call("GET", [queue, `dead?limit=${limit}`], undefined, signal), "jobs") as readonly DeadJob[];
+    return listOf(await this.#call("GET", [queue, "dead", { limit }], undefined, signal), "jobs") as readonly DeadJob[];
   }
 
   /** With all that is in it. */
   async delete(queue: string, signal?: AbortSignal): Promise<void> {
     await this.#call("DELETE", [queue], undefined, signal);
+  }
+
+  /** `prefix`: what the ids begin with, at least 8 characters. */
+  async tagged(queue: string, prefix: string, signal?: AbortSignal): Promise<TaggedCounts> {
+    return countsOf(await this.#call("GET", [queue, "tagged", { prefix }], undefined, signal));
+  }
+
+  /** Those that wait or are dead go; taken ones are left to their worker. Returns how many went. */
+  async removeTagged(queue: string, prefix: string, signal?: AbortSignal): Promise<number> {
+    for (let total = 0; ; ) {
+      const answer = await this.#call("DELETE", [queue, "tagged", { prefix }], undefined, signal);
+      const { removed } = answer as { readonly removed?: unknown };
+      if (typeof removed !== "number") throw invalid("it has no number removed", answer);
+      if (removed === 0) return total;
+      total += removed;
+    }
   }
 
   /** The counts now and whenever they change, until the signal ends it. Throws when the line is lost, or silent for too long. */
@@ -197,7 +216,7 @@ export class QueueClient {
     throw unreachable("the stream of changes ended");
   }
 
-  async #call(method: string, path: readonly string[], body: unknown, signal: AbortSignal | undefined, waitMs = 0): Promise<unknown> {
+  async #call(method: string, path: Path, body: unknown, signal: AbortSignal | undefined, waitMs = 0): Promise<unknown> {
     const bound = new Bound(this.#clock, this.#timeoutMs + waitMs, signal);
     try {
       return parse(await textOf(await this.#send(method, path, body, bound.signal)));
@@ -208,8 +227,8 @@ export class QueueClient {
     }
   }
 
-  async #send(method: string, path: readonly string[], body: unknown, signal: AbortSignal): Promise<Response> {
-    const url = `${this.#base}/${path.map((part) => (part.startsWith("dead?") ? part : encodeURIComponent(part))).join("/")}`;
+  async #send(method: string, path: Path, body: unknown, signal: AbortSignal): Promise<Response> {
+    const url = `${this.#base}/${path.map(partOf).join("/").replace("/?", "?")}`;
     const response = await this.#fetch(url, {
       method,
       headers: { authorization: `Bearer ${this.#token}`, ...(body === undefined ? {} : { "content-type": "application/json" }) },
@@ -221,6 +240,14 @@ export class QueueClient {
     if (!response.ok) throw errorOf(response.status, await textOf(response));
     return response;
   }
+}
+
+/** Parts of a path, and the query at its end. */
+type Path = readonly (string | Readonly<Record<string, string | number>>)[];
+
+function partOf(part: Path[number]): string {
+  if (typeof part === "string") return encodeURIComponent(part);
+  return `?${new URLSearchParams(Object.entries(part).map(([name, value]) => [name, String(value)])).toString()}`;
 }
 
 /** Ends a call when it lasts too long, or when its caller says so. */

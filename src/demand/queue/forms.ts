@@ -63,6 +63,7 @@ export function formsWithin(limits: QueueLimits) {
       untried: z.literal(true).optional(),
       stamp: maybeStamp,
     }),
+    tagged: z.strictObject({ prefix: z.string().regex(/^[A-Za-z0-9][\x21-\x7e]{7,199}$/, "the first 8 characters of ids, or more") }),
     dead: z.strictObject({ limit: z.coerce.number().int().min(1).max(MAX_LISTED).default(100) }),
   };
 }

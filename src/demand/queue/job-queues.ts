@@ -16,19 +16,25 @@ import { SteadyClock } from "../../kernel/steady-clock.ts";
 import type {
   CompleteOptions,
   DeadJob,
+  JobOutcome,
   NewJob,
   QueueCounts,
   ReturnOptions,
+  TaggedCounts,
   TakenJob,
   TakeOptions,
   WriterStamp,
 } from "../../sdk/queue-client.ts";
-import { FINISHED, type JobRow, type JobRows, prepareRows, type QueueRow, TAKEN } from "./job-rows.ts";
+import { DEAD, FINISHED, type JobRow, type JobRows, prepareRows, type QueueRow, TAKEN, WAITING } from "./job-rows.ts";
 import { DEFAULT_MAX_ATTEMPTS, type QueueLimits } from "./limits.ts";
 import { QueueTurns } from "./turns.ts";
 
 /** Rows that one turn of the sweeper touches, so that nobody waits long for it. */
 const SWEEP_ROWS = 2_000;
+
+/** Ids are printable: this comes after all that begin with a prefix. */
+const AFTER_ALL = "\x7f";
+const STATE_NAMES = { [WAITING]: "waiting", [TAKEN]: "taken", [DEAD]: "dead" } as const;
 
 export interface JobQueuesParts {
   readonly database: DatabaseSync;
@@ -184,6 +190,29 @@ export class JobQueues {
       reason: reason ?? "",
       diedAt: diedAt ?? 0,
     }));
+  }
+
+  /** Of the jobs whose ids begin so; of finished ones as many as are still known. */
+  tagged(name: string, prefix: string): TaggedCounts {
+    const counts = { waiting: 0, taken: 0, dead: 0, done: 0, nothing: 0, failed: 0, reaped: 0 };
+    let oldestAgeMs: number | null = null;
+    for (const { state, outcome, count, oldest } of this.#rows.tagged(this.#queue(name).key, prefix, prefix + AFTER_ALL)) {
+      if (state === WAITING) oldestAgeMs = Math.max(0, this.#clock.now() - oldest);
+      counts[state === FINISHED ? (outcome as JobOutcome) : STATE_NAMES[state as keyof typeof STATE_NAMES]] += count;
+    }
+    return { ...counts, oldestAgeMs };
+  }
+
+  /** Those that wait or are dead, some thousands at a time. */
+  removeTagged(name: string, prefix: string): Promise<number> {
+    return this.#turns.write(() => {
+      const queue = this.#queue(name);
+      const remove = (state: number): number => this.#rows.removeTagged(queue.key, prefix, prefix + AFTER_ALL, state, SWEEP_ROWS);
+      const waiting = remove(WAITING);
+      const dead = remove(DEAD);
+      this.#change(queue, { waiting: -waiting, dead: -dead });
+      return waiting + dead;
+    });
   }
 
   /** Leases that ran out, finished jobs that are old, and what is left of deleted queues. To be called again and again. */

@@ -92,6 +92,11 @@ export function prepareRows(database: DatabaseSync) {
     expired: all<JobRow>(`SELECT * FROM jobs WHERE state = ${TAKEN} AND lease_until <= ? LIMIT ?`),
     lengthen: run(`UPDATE jobs SET lease_until = ? WHERE state = ${TAKEN} AND lease_until < ?`),
     deadJobs: all<JobRow>(`SELECT * FROM jobs WHERE queue = ? AND state = ${DEAD} ORDER BY seq LIMIT ?`),
+    /** `from` inclusive, `to` exclusive. */
+    tagged: all<{ readonly state: number; readonly outcome: string | null; readonly count: number; readonly oldest: number }>(
+      "SELECT state, outcome, count(*) AS count, min(enqueued_at) AS oldest FROM jobs WHERE queue = ? AND id >= ? AND id < ? GROUP BY state, outcome",
+    ),
+    removeTagged: run("DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs WHERE queue = ? AND id >= ? AND id < ? AND state = ? LIMIT ?)"),
     finishedCount: one<{ readonly count: number }>(`SELECT count(*) AS count FROM jobs WHERE state = ${FINISHED}`),
     forgetFinishedBefore: run(
       `DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs WHERE state = ${FINISHED} AND ended_at < ? ORDER BY ended_at LIMIT ?)`,

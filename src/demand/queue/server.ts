@@ -171,6 +171,12 @@ function addQueueRoutes(app: FastifyInstance, { queues, streams, limits }: Pick<
   app.get<OfQueue>("/v1/queues/:queue/dead", async ({ params, query }) => ({
     jobs: queues.dead(nameOf(params), parseForm(forms.dead, query).limit),
   }));
+  app.get<OfQueue>("/v1/queues/:queue/tagged", async ({ params, query }) =>
+    queues.tagged(nameOf(params), parseForm(forms.tagged, query).prefix),
+  );
+  app.delete<OfQueue>("/v1/queues/:queue/tagged", async ({ params, query }) => ({
+    removed: await queues.removeTagged(nameOf(params), parseForm(forms.tagged, query).prefix),
+  }));
   app.get<OfQueue>("/v1/queues/:queue/changes", (request, reply) => {
     const name = nameOf(request.params);
     queues.counts(name);
