@@ -14,7 +14,7 @@ import type { TargetView } from "../model/scale-owner.ts";
 import type { InstanceSlots, PoolSlots } from "../model/slots.ts";
 import type { Recommendation } from "../plan/scaling/types.ts";
 import type { PoolDocument } from "../model/pool.ts";
-import { poolKey, routeOf } from "../model/pool.ts";
+import { hasRoute, poolKey, routeOf } from "../model/pool.ts";
 import { inventoryOf } from "../plan/inventory.ts";
 import type {
   GatewayState,
@@ -208,7 +208,7 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     unreached: reports.some((report) => report?.health === "failing" && report.healthReason !== "status_503"),
     lease,
     lost: lossOf(input, record, leads, { health, lease, renewal: newIncarnation }),
-    obligations: input.reports.obligationsOf(record.id, record.incarnation.number),
+    obligations: hasRoute(input.document) ? input.reports.obligationsOf(record.id, record.incarnation.number) : null,
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
     appliedEverywhere: record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passEverywhere(reports),
     slots: input.slots(record.id, record.incarnation.number),

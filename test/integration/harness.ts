@@ -431,6 +431,7 @@ export interface PoolInput {
   readonly pod?: Readonly<Record<string, unknown>>;
   /** With a writer lease of this TTL. */
   readonly lease?: string;
+  readonly route?: string;
   /** Beside the lead. */
   readonly objects?: readonly KubeObjectDraft[];
 }
@@ -458,6 +459,7 @@ export function ordersPool(input: PoolInput = {}): KubeObjectDraft {
       disruption: { mode, ...disruption },
       ...(lease === undefined ? {} : { state: { lease: { ttl: lease } } }),
       ...(standby === 0 ? {} : { standby: { count: standby } }),
+      ...(input.route === undefined ? {} : { traffic: { route: input.route } }),
       ...(input.priority === undefined ? {} : { priority: input.priority }),
       blueprint: { objects: [workload("$(relevo.instance)", pod), ...objects] },
     },
