@@ -568,6 +568,7 @@ test("the OpenAPI document names every route, its answers and the form of an err
     "/v1/notices/{source}",
     "/v1/pools",
     "/v1/pools/{namespace}/{name}",
+    "/v1/pools/{namespace}/{name}/adopt",
     "/v1/pools/{namespace}/{name}/check",
     "/v1/pools/{namespace}/{name}/exceptions",
     "/v1/pools/{namespace}/{name}/followed",
