@@ -57,11 +57,23 @@ test("it is no longer at rest when somebody calls, nor at the time that its plan
   expect(called.until(ENTRY, ROWS, NOON + 1)).toBeNull();
 });
 
-test("while anything is held, seen incompletely or sized by demand, each look is a pass (D11)", () => {
+test("while anything is held or seen incompletely, each look is a pass (D11)", () => {
   const held: Plan = { ...WELL, holds: [{ kind: "hold", subject: "", reason: reason("pool_orphaned") }] };
   expect(restAfter(held).until(ENTRY, ROWS, NOON + 1)).toBeNull();
   expect(restAfter(WELL, { inventory: { state: "incomplete", missing: "orders-a" } }).until(ENTRY, ROWS, NOON + 1)).toBeNull();
   expect(restAfter(WELL, { deleting: true }).until(ENTRY, ROWS, NOON + 1)).toBeNull();
+});
+
+test("a pool whose size follows its demand rests too while it has the size that is wanted, but not for long", () => {
+  const scaled = {
+    driver: "worker",
+    worker: { flow: "queue/orders" },
+    scale: { signal: { kind: "queue", connection: "main", queue: "orders" }, target: 1 },
+  };
+  const { spec } = poolOf({ spec: scaled }, []);
+  expect(restAfter(WELL, { spec }).until(ENTRY, ROWS, NOON + 1)).toBe(NOON + 10_000);
+  const held: Plan = { ...WELL, holds: [{ kind: "hold", subject: "", reason: reason("scale_cooldown") }] };
+  expect(restAfter(held, { spec }).until(ENTRY, ROWS, NOON + 1)).toBeNull();
 });
 
 test("another pool that is not at rest keeps this one's passes too: its standby may be asked for", () => {

@@ -13,8 +13,10 @@ import type { PoolEntry } from "./pool-informer.ts";
 
 /** What nobody told is seen after so long. */
 export const REST_MS = 30_000;
+/** Of a pool whose size follows its demand: what would change its size calls, and what is told of its demand is not to be old. */
+export const REST_OF_SCALED_MS = 10_000;
 
-const WELL: ReadonlySet<Reason["code"]> = new Set(["serving", "standby_ready", "nothing_to_do"]);
+const WELL: ReadonlySet<Reason["code"]> = new Set(["serving", "standby_ready", "nothing_to_do", "scale_paused"]);
 
 interface Looked {
   readonly entry: PoolEntry;
@@ -48,16 +50,18 @@ export class Rest {
     const last = this.#looked.get(rows.pool);
     if (last === undefined || last.entry !== entry || !areSame(last.rows, rows)) return null;
     for (const { pass, isOver } of this.#looked.values()) if (isOver || !isWell(pass)) return null;
-    const { at, plan } = last.pass;
-    const until = Math.min(plan.nextLookAt ?? Number.POSITIVE_INFINITY, at + REST_MS);
+    const { at, plan, snapshot } = last.pass;
+    const until = Math.min(
+      plan.nextLookAt ?? Number.POSITIVE_INFINITY,
+      at + (snapshot.spec.scale === undefined ? REST_MS : REST_OF_SCALED_MS),
+    );
     return now >= at && now < until ? until : null;
   }
 }
 
-/** One whose size follows what is measured is looked at whenever it is its time. */
 function isWell({ snapshot, plan }: Pass): boolean {
-  const { spec, deleting, rewound, inventory, openSteps } = snapshot;
-  if (deleting || rewound !== null || inventory.state !== "complete" || openSteps.length > 0 || spec.scale !== undefined) return false;
+  const { deleting, rewound, inventory, openSteps } = snapshot;
+  if (deleting || rewound !== null || inventory.state !== "complete" || openSteps.length > 0) return false;
   return plan.decisions.length === 0 && plan.holds.every(({ reason }) => WELL.has(reason.code));
 }
 
