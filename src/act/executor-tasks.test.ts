@@ -3,6 +3,7 @@ import { epoch } from "../kernel/epoch.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, NODES } from "../kube/resources.ts";
 import { reason } from "../model/reasons.ts";
+import { STEP_KINDS } from "./registry.ts";
 import { done } from "./step-kind.ts";
 import { aCreate, aKind, API_DOWN, draftOf, MINUTES, useHarness } from "./testing/executor-harness.ts";
 import { faulty } from "./testing/fuse.ts";
@@ -157,6 +158,17 @@ test("at most 16 steps of a pool act at once, and one that backs off takes no pl
 
   expect(most).toBe(16);
   expect((await h.steps()).every(({ state }) => state === "done")).toBe(true);
+});
+
+test("a cordon waits for no place that steps of other kinds hold", async () => {
+  const hung = aKind({ act: () => new Promise(() => undefined) });
+  const executor = h.anExecutor({ kinds: new Map([...STEP_KINDS, ...hung]) });
+  for (let index = 0; index < 17; index++) void executor.start(h.authority, draftOf(`try/${index}`, "try/1", {}));
+  await h.world.clock.settle();
+
+  await executor.start(h.authority, await h.aCordon());
+
+  expect(h.world.effects).toEqual(["patch nodes/a"]);
 });
 
 test("a step that was to be tried again later waits for its time after a restart, at most 30 s", async () => {

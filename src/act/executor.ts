@@ -26,7 +26,7 @@ import { Slots } from "./slots.ts";
 import { baseOf, withAttempt } from "./step-id.ts";
 import { type BoundStep, type LeaseIssuer, type Outcome, superseded } from "./step-kind.ts";
 
-/** Attempts of one pool under way at the same time. */
+/** Attempts of one pool under way at the same time; as many again of kinds that go first. */
 export const STEPS_AT_ONCE_PER_POOL = 16;
 /** Open steps of one pool, sleeping ones included; a decision beyond is dropped and made again later. */
 export const TASKS_PER_POOL_MAX = 1_000;
@@ -104,6 +104,11 @@ type Ending = "plan_again" | "quiet";
 /** What became of the wish to record a decision: it is; it is not and will be decided anew after a while; it is done; an earlier attempt goes on. */
 type Recording = "recorded" | { readonly againInMs: number } | "quiet" | { readonly open: StepRecord };
 
+/** Of places: what goes first waits for none that the others hold. */
+function lineOf(pool: string, isFirst: boolean): string {
+  return `${pool} ${isFirst ? "first" : "others"}`;
+}
+
 /** The task ends here and leaves its step as it is. */
 function stopped(why: string): RelevoError {
   return new RelevoError("step_left", `The step is left as it is: ${why}.`, { class: "cancelled" });
@@ -118,6 +123,7 @@ class StepExecutor implements Executor {
   readonly #kinds: StepRegistry;
   readonly #journal: Journal;
   readonly #tasks = new Map<string, Task>();
+  /** By line. */
   readonly #slots = new Map<string, Slots>();
   /** By pool: the newest epoch under which nothing is begun any more. */
   readonly #left = new Map<string, Epoch>();
@@ -238,7 +244,7 @@ class StepExecutor implements Executor {
     }
     task.recorded.resolve();
     this.#tasks.delete(key);
-    if (this.inFlight(task.pool).size === 0) this.#slots.delete(task.pool);
+    if (this.inFlight(task.pool).size === 0) for (const isFirst of [true, false]) this.#slots.delete(lineOf(task.pool, isFirst));
     if (ending === "plan_again" && !this.#closed) this.#options.onSettled(task.pool);
   }
 
@@ -337,11 +343,13 @@ class StepExecutor implements Executor {
     firstSince: number | null,
   ): Promise<{ readonly outcome?: Outcome; readonly fault?: unknown; readonly doubt?: string }> {
     await this.#waitForOthers(task, bound);
-    if (!this.#slots.has(task.pool)) this.#slots.set(task.pool, new Slots(STEPS_AT_ONCE_PER_POOL));
+    const line = lineOf(task.pool, bound.isFirst);
+    const slots = this.#slots.get(line) ?? new Slots(STEPS_AT_ONCE_PER_POOL);
+    this.#slots.set(line, slots);
     const { kube, driver, leases } = this.#options;
     const ports = { kube, driver, leases, step: { id: task.id } };
     try {
-      return await (this.#slots.get(task.pool) as Slots).run(async () => {
+      return await slots.run(async () => {
         this.#assertGoesOn(task);
         const isFresh = firstSince !== null && this.#options.clock.monotonic() - firstSince <= CONFIRM_AFTER_MS;
         if (!isFresh && !(await this.#confirm(task, bound))) return { outcome: superseded("overtaken") };

@@ -70,6 +70,8 @@ export interface StepKind<P> {
   guard?(payload: P): readonly Change[];
   /** Kinds (with version) of steps of the same instance that must have ended before this one acts. */
   readonly after?: readonly string[];
+  /** Acts in places of its own, which no step of another kind takes. */
+  readonly isFirst?: boolean;
   act(payload: P, ports: StepPorts): Promise<Outcome>;
   probe(payload: P, ports: StepPorts): Promise<Probe>;
   /** Committed together with the end of the step. */
@@ -82,6 +84,7 @@ export interface BoundStep {
   readonly after: readonly string[];
   readonly begin: readonly Change[];
   readonly guard: readonly Change[];
+  readonly isFirst: boolean;
   act(ports: StepPorts): Promise<Outcome>;
   probe(ports: StepPorts): Promise<Probe>;
   settle(outcome: Outcome): readonly Change[];
@@ -106,6 +109,7 @@ export function register<P>(kind: StepKind<P>): RegisteredKind {
         after: kind.after ?? [],
         begin: kind.begin?.(value) ?? [],
         guard: kind.guard?.(value) ?? [],
+        isFirst: kind.isFirst ?? false,
         act: (ports) => kind.act(value, ports),
         probe: (ports) => kind.probe(value, ports),
         settle: (outcome) => kind.settle(value, outcome),

@@ -154,8 +154,15 @@ export interface KubeApi {
   evict(ref: ObjectRef, options?: DeleteOptions): Promise<void>;
   /** It knows `sendInitialEvents`; the server behind it may still refuse them. */
   readonly hasInitialEvents?: boolean;
+  /** The same API, its calls, reads too, before all others that wait. Absent where none waits. */
+  first?(): KubeApi;
   /** The same API, its calls made as another user. Absent where nobody is asked who calls, as in the embedded cluster's own process. */
   as?(user: string): KubeApi;
+}
+
+/** For what must not wait behind other calls, how ever many there are. */
+export function beforeOthers(kube: KubeApi): KubeApi {
+  return kube.first?.() ?? kube;
 }
 
 /** The API as a ServiceAccount sees it; unchanged without an account. A caller who may not act for it is answered 403. */

@@ -6,7 +6,16 @@ import type { Clock, Timer } from "../kernel/clock.ts";
 import type { Random } from "../kernel/random.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import { ANNOTATIONS, LABELS } from "../model/marks.ts";
-import { isAlreadyExists, isConflict, isNotFound, type KubeApi, type KubeObject, type KubeObjectDraft, type ObjectRef } from "./api.ts";
+import {
+  beforeOthers,
+  isAlreadyExists,
+  isConflict,
+  isNotFound,
+  type KubeApi,
+  type KubeObject,
+  type KubeObjectDraft,
+  type ObjectRef,
+} from "./api.ts";
 import {
   abandoned,
   type ControllerMember,
@@ -161,7 +170,8 @@ export class ControllerMembers {
   }
 
   async #write(): Promise<KubeObject | undefined> {
-    const { api, clock } = this.#options;
+    const { clock } = this.#options;
+    const api = beforeOthers(this.#options.api);
     const draft = this.#draft(formatMicroTime(clock.now()));
     const { name: _name, namespace: _namespace, ...metadata } = draft.metadata;
     try {

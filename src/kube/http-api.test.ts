@@ -6,7 +6,7 @@ import { startEmbeddedApi } from "../embedded/http/server.ts";
 import { storeForTest } from "../embedded/store/store-for-test.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import { VirtualClock } from "../kernel/virtual-clock.ts";
-import { asServiceAccount, KubeApiError, type WatchEvent } from "./api.ts";
+import { asServiceAccount, beforeOthers, KubeApiError, type WatchEvent } from "./api.ts";
 import { type HttpKubeApiOptions, httpKubeApi } from "./http-api.ts";
 import { RateLimiter } from "./limiter.ts";
 import { CONFIG_MAPS, PODS } from "./resources.ts";
@@ -226,4 +226,30 @@ test("an overloaded server is asked again after the time that it names, a few ti
 
   expect(await failureOf(api.evict(target))).toEqual(["kube_429", "retryable"]);
   expect(count).toBe(4);
+});
+
+test("what goes before others does so with its reads too, also as another user", async () => {
+  const clock = new VirtualClock();
+  const seen: string[] = [];
+  const api = await against(
+    ({ method, url, headers }, response) => {
+      seen.push(`${method} ${url?.split("/").at(-1)?.split("?")[0]} ${headers["impersonate-user"] ?? "-"}`);
+      response.end("{}");
+    },
+    { limiter: new RateLimiter({ qps: 1, burst: 1 }, clock) },
+  );
+  const target = (name: string) => ({ type: PODS, namespace: "a", name });
+  await api.get(target("earlier"));
+  const calls = [
+    api.patch(target("changed"), {}),
+    beforeOthers(api).get(target("first")),
+    beforeOthers(asServiceAccount(api, "a", "b")).get(target("second")),
+  ];
+  for (const count of [2, 3, 4]) {
+    await clock.advance(1_000);
+    await expect.poll(() => seen.length).toBe(count);
+  }
+  await Promise.all(calls);
+
+  expect(seen).toEqual(["GET earlier -", "GET first -", "GET second system:serviceaccount:a:b", "PATCH changed -"]);
 });

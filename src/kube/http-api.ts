@@ -41,16 +41,31 @@ class HttpKubeApi implements KubeApi {
   readonly #responseBytesMax: number;
   readonly #connection: HttpConnection;
   readonly #user: string | undefined;
+  /** Of each call, whatever else it would have. */
+  readonly #priority: CallPriority | undefined;
 
-  constructor(options: HttpKubeApiOptions, connection: HttpConnection = new HttpConnection(options), user?: string) {
+  constructor(
+    options: HttpKubeApiOptions,
+    connection: HttpConnection = new HttpConnection(options),
+    caller: { readonly user?: string | undefined; readonly priority?: CallPriority | undefined } = {},
+  ) {
     this.#responseBytesMax = options.responseBytesMax ?? RESPONSE_BYTES_MAX;
     this.#connection = connection;
-    this.#user = user;
+    this.#user = caller.user;
+    this.#priority = caller.priority;
+  }
+
+  first(): KubeApi {
+    return this.#with({ user: this.#user, priority: "first" });
   }
 
   /** Over the same connections. */
   as(user: string): KubeApi {
-    return new HttpKubeApi({ baseUrl: "", responseBytesMax: this.#responseBytesMax }, this.#connection, user);
+    return this.#with({ user, priority: this.#priority });
+  }
+
+  #with(caller: { readonly user: string | undefined; readonly priority: CallPriority | undefined }): KubeApi {
+    return new HttpKubeApi({ baseUrl: "", responseBytesMax: this.#responseBytesMax }, this.#connection, caller);
   }
 
   close(): Promise<void> {
@@ -168,7 +183,7 @@ class HttpKubeApi implements KubeApi {
 
   async #json<T>(call: Call): Promise<T> {
     try {
-      const response = await this.#connection.send({ ...call, as: this.#user });
+      const response = await this.#connection.send({ ...call, priority: this.#priority ?? call.priority, as: this.#user });
       return parseJson<T>(await boundedText(response.body, this.#responseBytesMax, `${call.method} ${call.path}`), call);
     } catch (error) {
       throw brokenConnection(error, call);

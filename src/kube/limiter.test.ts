@@ -22,14 +22,15 @@ test("a burst goes at once, then so many a second, and a rest fills the burst ag
   expect(went).toEqual(["0 a1", "0 a2", "0 a3", "100 a4", "200 a5", "60000 b1", "60000 b2", "60000 b3", "60100 b4"]);
 });
 
-test("a cordon never waits behind a list: of those who wait the most urgent goes first", async () => {
+test("a cordon never waits behind a list or a create: of those who wait the most urgent goes first", async () => {
   const { clock, went, call } = world(10, 1);
   for (const name of ["list 1", "list 2", "list 3"]) call(name, "background");
   call("read", "normal");
-  call("cordon", "urgent");
+  call("create", "urgent");
+  call("cordon", "first");
   await clock.advance(1_000);
 
-  expect(went.map((line) => line.slice(line.indexOf(" ") + 1))).toEqual(["list 1", "cordon", "read", "list 2", "list 3"]);
+  expect(went.map((line) => line.slice(line.indexOf(" ") + 1))).toEqual(["list 1", "cordon", "create", "read", "list 2", "list 3"]);
 });
 
 test("who waits for long gets every fourth turn, so that endless urgent calls starve nobody", async () => {
@@ -47,10 +48,10 @@ test("who waits for long gets every fourth turn, so that endless urgent calls st
 test("a server that asks to wait is left alone by calls of that priority and below, and by no others", async () => {
   const { clock, limiter, went, call } = world(1_000, 100);
   limiter.hold("normal", 2_000);
-  for (const priority of ["background", "normal", "urgent"] as const) call(priority, priority);
+  for (const priority of ["background", "normal", "urgent", "first"] as const) call(priority, priority);
   await clock.advance(3_000);
 
-  expect(went).toEqual(["0 urgent", "2000 normal", "2000 background"]);
+  expect(went).toEqual(["0 urgent", "0 first", "2000 normal", "2000 background"]);
 });
 
 test("a call that is given up waits no longer, and its turn is another's", async () => {

@@ -9,8 +9,11 @@
 import type { Clock, Timer } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 
-/** `urgent`: changes of objects and Leases. `normal`: reads of one object, statuses. `background`: lists, watches, Events. */
-export const CALL_PRIORITIES = ["urgent", "normal", "background"] as const;
+/**
+ * `first`: Leases, and all calls of what stops a node from getting more work. `urgent`: other changes of objects. `normal`: reads of one object, statuses.
+ * `background`: lists, watches, Events.
+ */
+export const CALL_PRIORITIES = ["first", "urgent", "normal", "background"] as const;
 export type CallPriority = (typeof CALL_PRIORITIES)[number];
 
 export interface RateLimits {
@@ -35,8 +38,8 @@ interface Waiting {
 export class RateLimiter {
   readonly clock: Clock;
   readonly #limits: RateLimits;
-  readonly #waiting: Record<CallPriority, Waiting[]> = { urgent: [], normal: [], background: [] };
-  readonly #heldUntil: Record<CallPriority, number> = { urgent: 0, normal: 0, background: 0 };
+  readonly #waiting: Record<CallPriority, Waiting[]> = { first: [], urgent: [], normal: [], background: [] };
+  readonly #heldUntil: Record<CallPriority, number> = { first: 0, urgent: 0, normal: 0, background: 0 };
   #tokens: number;
   #filledAt: number;
   #turn = 0;

@@ -1,4 +1,5 @@
 /** Makes exactly this node unschedulable, and nothing else (D4, I6, I7, I8). */
+import { beforeOthers } from "../../kube/api.ts";
 import { findObject } from "../../kube/find-object.ts";
 import { z } from "zod";
 import { NODES } from "../../kube/resources.ts";
@@ -16,8 +17,10 @@ export type CordonNode = z.infer<typeof cordonNodeSchema>;
 export const cordonNode: StepKind<CordonNode> = {
   kind: "cordon_node/1",
   schema: cordonNodeSchema,
+  isFirst: true,
 
-  async act({ node, evidence }, { kube, step }) {
+  async act({ node, evidence }, { kube: api, step }) {
+    const kube = beforeOthers(api);
     const ref = { type: NODES, name: node.name };
     const seen = await findObject(kube, ref);
     if (seen === undefined) return superseded("node_gone");
@@ -37,7 +40,7 @@ export const cordonNode: StepKind<CordonNode> = {
 
   /** The marker travels in the same patch, so its presence proves the effect and its absence the lack of it. */
   async probe({ node }, { kube, step }) {
-    const seen = await findObject(kube, { type: NODES, name: node.name });
+    const seen = await findObject(beforeOthers(kube), { type: NODES, name: node.name });
     if (seen?.metadata.uid !== node.uid) return NOT_HAPPENED;
     return annotationOf(seen, ANNOTATIONS.cordonedBy) === step.id ? happened("cordoned") : NOT_HAPPENED;
   },
