@@ -21,10 +21,12 @@ import { RelevoError } from "../kernel/errors.ts";
 import type { Ids } from "../kernel/ids.ts";
 import { systemClock, systemIds } from "../kernel/system.ts";
 import type { Health, Identity, Obligations } from "../model/protocol.ts";
+import type { Slots } from "../model/slots.ts";
 import { type HealthCheck, HealthChecks } from "./health.ts";
 import { DEFAULT_LEASE_GRACE_MS, type NewLease, WriterLease } from "./lease.ts";
 import { httpLeaseCall, type LeaseAccess, type LeaseCall } from "./lease-call.ts";
 import { ProtocolEndpoint } from "./protocol-endpoint.ts";
+import type { SlotTable } from "./slots.ts";
 import { Transactions } from "./transactions.ts";
 import { type ClosableSocket, type CloseOptions, UPGRADE_NOT_TAKEN, UpgradedConnections } from "./upgraded.ts";
 import { type CallName, HINT_PREFIX, NOT_TAKEN_HEADER, PREFIX, ProtocolRefusal, WRITER_EPOCH_HEADER } from "./wire.ts";
@@ -55,7 +57,10 @@ export interface InstanceOptions {
   readonly name?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly health?: Readonly<Record<string, HealthCheck>>;
+  /** What it works on at once when it takes jobs by itself (worker.ts): each busy one is an obligation. */
+  readonly slots?: SlotTable;
   readonly onPrepare?: Hook;
+  readonly onAdmit?: Hook;
   readonly onDrain?: Hook;
   /** A drain that was only a hint was taken back: the instance goes on as before. */
   readonly onResume?: Hook;
@@ -122,6 +127,7 @@ export class RelevoInstance {
     this.transactions = new Transactions(this.#clock, () => this.#noteChange());
     this.#upgraded = new UpgradedConnections(this.#clock, () => this.#noteChange(), this.#report);
     this.#endpoint = new ProtocolEndpoint(this);
+    options.slots?.onChange(() => this.#noteChange());
     this.writer = new WriterLease({
       bootId: this.bootId,
       clock: this.#clock,
@@ -164,7 +170,19 @@ export class RelevoInstance {
   }
 
   obligations(): Obligations {
-    return { bootId: this.bootId, requests: this.#requests, upgraded: this.#upgraded.size, transactions: this.transactions.size };
+    const requests = this.#requests + this.#jobs();
+    return { bootId: this.bootId, requests, upgraded: this.#upgraded.size, transactions: this.transactions.size };
+  }
+
+  /** Null: it has none. */
+  slots(): Slots | null {
+    const { slots } = this.#options;
+    return slots === undefined ? null : { bootId: this.bootId, ...slots.view() };
+  }
+
+  /** May new work be begun at this moment? What drains finishes what it has. */
+  get takesNewWork(): boolean {
+    return this.#state !== "draining" && this.#takesWork();
   }
 
   /** A draining instance is still healthy: it must finish what it has. */
@@ -197,6 +215,7 @@ export class RelevoInstance {
         this.#state = "admitted";
         this.#admittedBy = step;
         if (lease !== undefined) this.writer.take(lease);
+        await this.#options.onAdmit?.({ step, deadline });
         return this.#state;
       case "drain":
         return this.#drain(step, deadline);
@@ -326,7 +345,12 @@ export class RelevoInstance {
   }
 
   #isIdle(): boolean {
-    return this.#requests === 0 && this.#upgraded.size === 0 && this.transactions.size === 0;
+    return this.#requests === 0 && this.#jobs() === 0 && this.#upgraded.size === 0 && this.transactions.size === 0;
+  }
+
+  #jobs(): number {
+    const { slots } = this.#options;
+    return slots === undefined ? 0 : slots.busy + (this.#state === "draining" && slots.isTaking ? 1 : 0);
   }
 
   #noteChange(): void {

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Instant } from "../kernel/clock.ts";
 import type { Health, Identity, Obligations } from "../model/protocol.ts";
+import type { Slots } from "../model/slots.ts";
 import type { LeaseAccess } from "./lease-call.ts";
 import { type CallName, isCallName, parseCallBody, PREFIX, ProtocolRefusal } from "./wire.ts";
 
@@ -16,6 +17,8 @@ export interface CallTarget {
   identity(): Identity;
   obligations(): Obligations;
   health(): Promise<Health>;
+  /** Null: it has none. */
+  slots(): Slots | null;
   perform(call: CallName, step: string, deadline: Instant | null, lease?: LeaseAccess): Promise<Identity["state"]>;
 }
 
@@ -52,9 +55,9 @@ export class ProtocolEndpoint {
       allowMethods(request, ["POST"]);
       return { status: 200, body: await this.#call(path, request) };
     }
-    if (!["identity", "obligations", "health"].includes(path))
-      throw new ProtocolRefusal(404, "unknown_call", "The instance protocol has no such call.");
+    if (!["identity", "obligations", "health", "slots"].includes(path)) throw unknownCall();
     allowMethods(request, ["GET", "HEAD"]);
+    if (path === "slots") return { status: 200, body: this.#target.slots() ?? refuseSlots() };
     if (path === "identity") return { status: 200, body: this.#target.identity() };
     if (path === "obligations") return { status: 200, body: this.#target.obligations() };
     const health = await this.#target.health();
@@ -93,6 +96,15 @@ export class ProtocolEndpoint {
     if (this.#replays.size > MAX_REPLAYS && !oldest.done) this.#replays.delete(oldest.value);
     return answer;
   }
+}
+
+function unknownCall(): ProtocolRefusal {
+  return new ProtocolRefusal(404, "unknown_call", "The instance protocol has no such call.");
+}
+
+/** To the caller it is the same whether an instance has no slots or does not know the word. */
+function refuseSlots(): never {
+  throw new ProtocolRefusal(404, "no_slots", "The instance takes its work by requests: it has no slots.");
 }
 
 function allowMethods(request: IncomingMessage, allowed: readonly string[]): void {
