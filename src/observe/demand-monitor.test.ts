@@ -268,15 +268,15 @@ test("a source that tells of changes is asked then, once for many that come whil
   expect(queue.listener).toBeUndefined();
 });
 
-test("a thousand pools are asked at most 32 at once, none of them is left out", async () => {
+test("hundreds of pools are asked at most 32 at once, none of them is left out", async () => {
   queue.answer = async () => {
     await clock.sleep(100);
     return READING;
   };
-  for (let each = 0; each < 1_000; each += 1) monitor.follow(`default/p${each}`, documentOf({ pollEvery: "5s" }, `p${each}`));
-  await clock.advance(4_000);
+  for (let each = 0; each < 320; each += 1) monitor.follow(`default/p${each}`, documentOf({ pollEvery: "5s" }, `p${each}`));
+  await clock.advance(1_500);
 
-  expect([queue.reads, queue.mostAtOnce, new Set(woken).size]).toEqual([1_000, 32, 1_000]);
+  expect([queue.reads, queue.mostAtOnce, new Set(woken).size]).toEqual([320, 32, 320]);
   monitor.stop();
   await clock.advance(1_000);
   expect([queue.open, clock.pendingTimers]).toEqual([0, 0]);
