@@ -1,6 +1,7 @@
 /** The adapters by kind of signal: one line for each folder. */
 import type { SignalKind } from "../model/demand.ts";
 import { externalMetricAdapter } from "./external-metric/adapter.ts";
+import { kafkaAdapter } from "./kafka/adapter.ts";
 import type { DemandAdapter } from "./port.ts";
 import { postgresqlAdapter } from "./postgresql/adapter.ts";
 import { prometheusAdapter } from "./prometheus/adapter.ts";
@@ -19,4 +20,5 @@ export const DEMAND_ADAPTERS: DemandAdapters = {
   prometheus: prometheusAdapter,
   "external-metric": externalMetricAdapter,
   sqs: sqsAdapter,
+  kafka: kafkaAdapter,
 };

@@ -3,24 +3,22 @@
  *
  * Delayed messages are none: nobody could take them yet. The age of the oldest is no attribute of a queue (CloudWatch has it, minutes late): it is not told.
  */
-import { GetQueueAttributesCommand, GetQueueUrlCommand, SQSClient } from "@aws-sdk/client-sqs";
 import type { DemandReading } from "../../model/demand.ts";
 import type { ConnectionOf } from "../connections.ts";
 import { demandError, unreachable } from "../errors.ts";
 import type { DemandAdapter } from "../port.ts";
 import { SharedClients } from "../shared-clients.ts";
-import { boundAnswers } from "./bound-answers.ts";
+import type { SqsAttributes } from "./attributes.ts";
 
 type SqsConnection = ConnectionOf<"sqs">;
 
-const CONNECT_LIMIT_MS = 3_000;
-const SOCKETS_MAX = 20;
 /** `ACCOUNT/NAME` is a queue of another account. No URL: a Pool does not choose whom the controller calls. */
 const QUEUE = /^(?:(\d{12})\/)?([A-Za-z0-9_-]{1,80}(?:\.fifo)?)$/;
 
-const clients = new SharedClients<SqsConnection, SQSClient>(
-  (connection) => Promise.resolve(openClient(connection)),
-  (client) => client.destroy(),
+/** The SDK is loaded where there is such a connection. */
+const clients = new SharedClients<SqsConnection, SqsAttributes>(
+  async (connection) => (await import("./attributes.ts")).openAttributes(connection),
+  (client) => client.close(),
 );
 
 export const sqsAdapter: DemandAdapter<"sqs"> = {
@@ -46,43 +44,17 @@ export const sqsAdapter: DemandAdapter<"sqs"> = {
   },
 };
 
-function openClient({ region, endpoint, credentials }: SqsConnection): SQSClient {
-  const client = new SQSClient({
-    region,
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(credentials === undefined ? {} : { credentials }),
-    // The next look comes by itself; the second attempt is for a clock that is off, which the SDK learns from the first one's answer.
-    maxAttempts: 2,
-    // Where the endpoint is said, it is meant, whatever host a queue's URL names.
-    useQueueUrlAsEndpoint: false,
-    requestHandler: {
-      connectionTimeout: CONNECT_LIMIT_MS,
-      httpsAgent: { maxSockets: SOCKETS_MAX },
-      httpAgent: { maxSockets: SOCKETS_MAX },
-    },
-  });
-  boundAnswers(client);
-  return client;
-}
-
-async function readDemand(client: SQSClient, queue: string, abortSignal: AbortSignal): Promise<DemandReading> {
+async function readDemand(client: SqsAttributes, queue: string, signal: AbortSignal): Promise<DemandReading> {
   const [, account, name] = QUEUE.exec(queue) ?? [];
   if (name === undefined)
     throw demandError("missing", "this is no name of a queue", {
       found: queue,
       allowed: "NAME, or ACCOUNT/NAME for a queue of another account",
     });
-  const { QueueUrl } = await client.send(
-    new GetQueueUrlCommand({ QueueName: name, ...(account === undefined ? {} : { QueueOwnerAWSAccountId: account }) }),
-    { abortSignal },
-  );
-  const { Attributes = {} } = await client.send(
-    new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"] }),
-    { abortSignal },
-  );
+  const attributes = await client.read({ name, account }, signal);
   return {
-    backlog: numberOf(Attributes, "ApproximateNumberOfMessages"),
-    inFlight: numberOf(Attributes, "ApproximateNumberOfMessagesNotVisible"),
+    backlog: numberOf(attributes, "ApproximateNumberOfMessages"),
+    inFlight: numberOf(attributes, "ApproximateNumberOfMessagesNotVisible"),
     oldestAgeMs: null,
     flow: `sqs/${queue}`,
     valueAt: null,
