@@ -29,6 +29,10 @@ import { refuseRewound } from "./store-desk.ts";
 /** How long an owner may take to be gone: KEDA takes its HorizontalPodAutoscaler away first. */
 export const OWNER_GONE_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 200;
+/** How long a write that is under way may take before its target is given back. */
+const AT_REST_WITHIN_MS = 5_000;
+/** The planner may decide in between: what is adopted then is what is there then. */
+const SETTLE_TRIES = 5;
 
 export interface AdoptDeskParts {
   readonly store: Store;
@@ -69,12 +73,10 @@ export async function adopt(parts: AdoptDeskParts, entry: PoolEntry, command: Ad
 /** The target keeps its count, and the Pool only tells from now on what it would do. */
 export async function releaseTarget(parts: AdoptDeskParts, entry: PoolEntry, by: string): Promise<AdoptionResult> {
   const subject = await subjectOf(parts, entry);
-  const { pool, name, rows, authority } = subject;
-  const { scale } = rows;
+  const { pool, name, authority } = subject;
+  const { scale } = await atRest(parts, subject);
   if (scale?.adopted === undefined)
     throw new RelevoError("adopt_not_adopted", `${name} is not pool ${pool}'s`, { class: "conflict", todo: "nothing is to be released" });
-  if (rows.openSteps.some(({ kind }) => kind.startsWith("scale_target/")))
-    throw new RelevoError("adopt_busy", `${name} is being scaled`, { class: "retryable", todo: "try again in a second" });
   const at = parts.clock.now();
   const { adopted, ...rest } = scale;
   const why = reason("scale_released", { by, target: name, replicas: scale.desired });
@@ -95,6 +97,17 @@ export async function releaseTarget(parts: AdoptDeskParts, entry: PoolEntry, by:
     owners: [],
     resetTo: null,
   };
+}
+
+/** When nothing is being written: what was begun under the adoption would end after it. Throws `adopt_busy`. */
+async function atRest({ store, clock }: AdoptDeskParts, { pool, name, rows: first }: Subject): Promise<PoolRows> {
+  const until = clock.monotonic() + AT_REST_WITHIN_MS;
+  for (let rows = first; ; rows = (await store.readPool(pool)) ?? first) {
+    if (!rows.openSteps.some(({ kind }) => kind.startsWith("scale_target/"))) return rows;
+    if (clock.monotonic() >= until)
+      throw new RelevoError("adopt_busy", `${name} is being scaled`, { class: "retryable", todo: "try again in a second" });
+    await clock.sleep(LOOK_EVERY_MS);
+  }
 }
 
 async function subjectOf({ store, controller }: AdoptDeskParts, entry: PoolEntry): Promise<Subject> {
@@ -276,11 +289,22 @@ interface HandOver {
   readonly by: string;
 }
 
-/** Fresh reads once more: whoever came meanwhile is seen before it is adopted. */
 async function settle(parts: AdoptDeskParts, subject: Subject, handOver: HandOver): Promise<AdoptionResult> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await settleOnce(parts, subject, handOver);
+    } catch (error) {
+      if (tries >= SETTLE_TRIES || !(error instanceof RelevoError) || error.code !== "store_conflict") throw error;
+    }
+  }
+}
+
+/** Fresh reads once more: whoever came meanwhile is seen before it is adopted. */
+async function settleOnce(parts: AdoptDeskParts, subject: Subject, handOver: HandOver): Promise<AdoptionResult> {
   const { store, controller, clock, kube } = parts;
-  const { pool, target, name, authority, rows } = subject;
+  const { pool, target, name, authority } = subject;
   const { before, removed, isScaledObject, by } = handOver;
+  const scale = (await store.readPool(pool))?.scale ?? null;
   const after = await readTarget(parts, subject);
   if (after.uid !== before.uid)
     throw new RelevoError("adopt_target_replaced", `${name} was made anew meanwhile`, {
@@ -301,7 +325,7 @@ async function settle(parts: AdoptDeskParts, subject: Subject, handOver: HandOve
   };
   const why = reason("scale_adopted", { by, target: name, removed: removed ?? "nobody", replicas });
   const state = { desired: replicas, changedAt: at, direction: null, lastUp: null, recent: [], adopted };
-  await store.commit(authority, [{ kind: "set_desired", from: rows.scale?.desired ?? replicas, to: replicas, state, reason: why }], at);
+  await store.commit(authority, [{ kind: "set_desired", from: scale?.desired ?? replicas, to: replicas, state, reason: why }], at);
   controller.wake(pool);
   return {
     ...{ pool, target: name, uid: after.uid, replicas, outcome: "adopted", at, removed },
