@@ -9,6 +9,7 @@ test.each([
   ["accounts", "relevo/v1"],
   ["plain-python", "none"],
   ["storm", "none"],
+  ["capture", "relevo/v1"],
 ])("the Pool of %s is one that Relevo takes", (name, protocol) => {
   const text = readFileSync(join(import.meta.dirname, name, "pool.yaml"), "utf8");
   const pool = poolSchema.parse(parse(text));
