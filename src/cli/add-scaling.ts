@@ -1,9 +1,9 @@
 /** The commands about sizes that follow a demand: their options and their help. */
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { CliContext } from "./context.ts";
 import type { ExitCode } from "./exit.ts";
-import { collect, count } from "./option-values.ts";
-import { optionsOf } from "./options-of.ts";
+import { collect, count, durationOption } from "./option-values.ts";
+import { optionsOf, optionsOfNested } from "./options-of.ts";
 
 type Ended = (code: ExitCode) => void;
 
@@ -30,4 +30,49 @@ export function addScaling(program: Command, context: CliContext, ended: Ended):
     .action(async (pool: string | undefined, _options, command: Command) =>
       ended(await (await import("./scaling/promote.ts")).promote(context, pool, optionsOf(command))),
     );
+
+  fed(program.command("loadtest"))
+    .description("puts tagged jobs through the pool's own queue and writes what it can do as its proven capacity")
+    .argument("<pool>")
+    .option("--jobs <n>", "of each phase", jobs, 200)
+    .option("--stuck-share <share>", "of the jobs of the second phase hang on purpose; 0: there is no second phase", share, 0.1)
+    .option("--stuck-payload <json>", "what such a job holds, or @ and a file with it")
+    .addOption(durationOption("--for <duration>", "each phase may take so long", 600_000))
+    .option("--report <file>", "where the full report goes, as JSON")
+    .action(async (pool: string, _options, command: Command) =>
+      ended(await (await import("./scaling/loadtest.ts")).loadtest(context, pool, optionsOf(command))),
+    );
+}
+
+export function addVerifyScaling(verify: Command, context: CliContext, ended: Ended): void {
+  fed(verify.command("scaling"))
+    .description("that more instances serve when work comes, and that the work is done; what was put in is taken back whatever happens")
+    .argument("<pool>")
+    .option("--jobs <n>", "how many (default: enough for two instances more)", jobs)
+    .addOption(durationOption("--within <duration>", "the window in which it must happen", 120_000))
+    .addOption(durationOption("--control <duration>", "so long before it nothing is put in, and nothing may move", 10_000))
+    .action(async (pool: string, _options, command: Command) =>
+      ended(await (await import("./scaling/verify-scaling.ts")).verifyScaling(context, pool, optionsOfNested(command))),
+    );
+}
+
+function fed(command: Command): Command {
+  return command
+    .requiredOption("--connections <file>", "where the queue is: the file that the controller has")
+    .option("--payload <json>", "what a job holds, or @ and a file with it; the workers must understand it", "{}");
+}
+
+const MOST_JOBS = 100_000;
+
+function jobs(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1 || value > MOST_JOBS)
+    throw new InvalidArgumentError(`Allowed: a whole number from 1 to ${MOST_JOBS}.`);
+  return value;
+}
+
+function share(text: string): number {
+  const value = Number(text);
+  if (!(value >= 0 && value < 1)) throw new InvalidArgumentError("Allowed: a share from 0 to less than 1, such as 0.1.");
+  return value;
 }

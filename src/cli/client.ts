@@ -55,6 +55,10 @@ export class ControllerClient {
     return this.#parse(path, schema, await this.#call("POST", path, JSON.stringify(body)));
   }
 
+  async put<T extends z.ZodType>(path: string, body: unknown, schema: T): Promise<z.output<T>> {
+    return this.#parse(path, schema, await this.#call("PUT", path, JSON.stringify(body)));
+  }
+
   /** As a cloud's sender would: signed where a secret is known. */
   async notify(source: string, body: string): Promise<ReceiptView> {
     const signature: Record<string, string> =

@@ -1,7 +1,7 @@
 /** The commands, their options and their help. What a command does is imported when it is called, so that `--help` is quick. */
 import { Command, Option } from "commander";
 import { addProcesses } from "./add-processes.ts";
-import { addScaling } from "./add-scaling.ts";
+import { addScaling, addVerifyScaling } from "./add-scaling.ts";
 import { type CliContext, type GlobalOptions, OUTPUTS } from "./context.ts";
 import { EXIT, type ExitCode, tellError } from "./exit.ts";
 import { collect, count } from "./option-values.ts";
@@ -248,9 +248,9 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
     .option("--logs <file or folder>", "the end of these too; may be repeated", collect)
     .action(async (_options, command: Command) => ended(await (await import("./commands/bundle.ts")).bundle(context, optionsOf(command))));
 
-  program
-    .command("verify")
-    .description("by effect, on the real thing")
+  const verify = program.command("verify").description("by effect, on the real thing");
+  addVerifyScaling(verify, context, ended);
+  verify
     .command("disruption")
     .description(
       "how each live pod is protected, changing nothing; with --replace, what becomes of requests while a node's instances are replaced",
