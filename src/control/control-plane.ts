@@ -259,7 +259,13 @@ function trafficOf({ gateways }: ControlPlaneParts, route: string): RouteCounts 
 
 function instanceState({ controller }: ControlPlaneParts, record: InstanceState["record"]): InstanceState {
   const seen = seenInstance(controller.lastPass(record.pool), record.id);
-  return { record, obligations: seen?.obligations ?? null, health: seen?.health.state ?? "unknown" };
+  return { record, obligations: seen?.obligations ?? jobsIn(seen), health: seen?.health.state ?? "unknown" };
+}
+
+/** Of a worker: each busy slot is one thing that it has not finished. */
+function jobsIn(seen: InstanceSnapshot | undefined): InstanceState["obligations"] {
+  const slots = seen?.slots ?? null;
+  return slots && { requests: slots.progressing + slots.stuck, sessions: 0 };
 }
 
 function seenInstance(pass: Pass | undefined, instance: string): InstanceSnapshot | undefined {

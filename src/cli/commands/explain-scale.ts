@@ -1,5 +1,5 @@
 /** What `relevo explain POOL` says of a size that follows its demand: backlog, slots, what is done, whose the size is, what comes next, what holds it, what was proven. */
-import type { Instant } from "../../kernel/clock.ts";
+import { type Instant, parseInstant } from "../../kernel/clock.ts";
 import { formatDuration } from "../../kernel/units.ts";
 import type { ScaleExplainedView } from "../../server/scale-views.ts";
 import { ageOf } from "../output.ts";
@@ -43,7 +43,8 @@ function warningsOf({ proof, proven, desired, max }: ScaleExplainedView, now: In
 
 function backlogText({ backlog, inFlight, oldestAgeMs, readAt, trouble, signal, flow }: ScaleExplainedView, now: Instant): string {
   const taken = inFlight === null ? "" : `, ${inFlight} taken`;
-  const oldest = oldestAgeMs === null ? "" : `, the oldest for ${formatDuration(Math.round(oldestAgeMs / 1_000) * 1_000)}`;
+  const sinceRead = readAt === null ? 0 : Math.max(0, now - (parseInstant(readAt) ?? now));
+  const oldest = oldestAgeMs === null ? "" : `, the oldest for ${formatDuration(Math.round((oldestAgeMs + sinceRead) / 1_000) * 1_000)}`;
   const known = backlog === null ? "not known yet" : `${backlog} wait${taken}${oldest}`;
   const read = readAt === null ? "" : `, read ${ageOf(readAt, now)} ago`;
   const wrong = trouble === null ? "" : `; for ${ageOf(trouble.since, now)} it cannot be believed (${trouble.code}): ${trouble.detail}`;
@@ -53,7 +54,7 @@ function backlogText({ backlog, inFlight, oldestAgeMs, readAt, trouble, signal, 
 function slotsText({ slots }: ScaleExplainedView): string {
   if (slots === null) return "no instance says anything of its slots";
   const { free, progressing, stuck, total, instances } = slots;
-  return `${free} free, ${progressing} progressing, ${stuck} stuck (${total} of ${instances} instances)`;
+  return `${free} free, ${progressing} progressing, ${stuck} stuck (${total} in ${instances} ${instances === 1 ? "instance" : "instances"})`;
 }
 
 /** Outcomes of jobs stand beside what the pool does, and not in it (K4). */
