@@ -13,15 +13,20 @@ export class RedisServer {
   #server: ChildProcess | undefined;
   readonly #endsWithUs = (): void => void this.#server?.kill("SIGKILL");
 
-  private constructor(port: number, settings: readonly string[]) {
+  private constructor(port: number, settings: readonly string[], portSetting: readonly string[]) {
     this.port = port;
-    this.#settings = settings;
+    this.#settings = [...portSetting, ...settings];
     process.once("exit", this.#endsWithUs);
   }
 
   /** `settings` as on the command line: `["--requirepass", "x"]`. */
-  static async start(settings: readonly string[] = []): Promise<RedisServer> {
-    const server = new RedisServer(await freePort(), settings);
+  static async start(settings: readonly string[] = [], how: "plain" | "tls" = "plain"): Promise<RedisServer> {
+    const port = await freePort();
+    const server = new RedisServer(
+      port,
+      settings,
+      how === "plain" ? ["--port", String(port)] : ["--port", "0", "--tls-port", String(port)],
+    );
     await server.launch();
     return server;
   }
@@ -32,7 +37,7 @@ export class RedisServer {
 
   /** Also again after it was killed, with nothing in it. */
   async launch(): Promise<void> {
-    const own = ["--port", String(this.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", tmpdir()];
+    const own = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", tmpdir()];
     // The kernel ends it when this process dies, however it dies.
     const server = spawn("/usr/bin/setpriv", ["--pdeathsig", "KILL", "redis-server", ...own, ...this.#settings], {
       stdio: ["ignore", "pipe", "ignore"],

@@ -1,7 +1,7 @@
 /** The queue's numbers as a demand, and how changes reach who listens. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { QueueClient } from "../../sdk/queue-client.ts";
 import type { DemandSource } from "../port.ts";
 import { look, troubleOf, within } from "../testing/look.ts";
@@ -13,14 +13,15 @@ let queue: QueueUnderTest;
 let client: QueueClient;
 const open: (DemandSource | Server)[] = [];
 
-beforeEach(async () => {
+beforeAll(async () => {
   queue = await new QueueUnderTest().start();
   client = queue.client();
 });
 afterEach(async () => {
   for (const each of open.splice(0)) await each.close();
-  await queue.remove();
+  await client.delete("q").catch(() => undefined); // most have none
 });
+afterAll(() => queue.remove());
 
 function sourceOf(url = queue.url, token = TOKEN, name = "q"): DemandSource {
   const spec = { kind: "queue", connection: "own", queue: name } as const;
@@ -79,6 +80,8 @@ test("who listens hears of each change, of the loss of the queue, and again when
   await hearsMore(() => client.put("q"));
   await hearsMore(() => queue.stop());
   stop?.();
+  await queue.start();
+  client = queue.client();
 });
 
 const hostile: readonly (readonly [string, number, string, string])[] = [

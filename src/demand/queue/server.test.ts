@@ -1,20 +1,27 @@
 /** The queue over HTTP, with the client that workers use. */
 import { setTimeout as pause } from "node:timers/promises";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { epoch } from "../../kernel/epoch.ts";
 import type { QueueClient, TakenJob } from "../../sdk/queue-client.ts";
-import { QueueUnderTest, TOKEN } from "./testing/queue-under-test.ts";
+import type { QueueLimits } from "./limits.ts";
+import { QueueUnderTest } from "./testing/queue-under-test.ts";
 
 let queue: QueueUnderTest;
 let client: QueueClient;
 
-beforeEach(async () => {
-  queue = await new QueueUnderTest().start();
-  client = queue.client();
-});
+beforeAll(() => start());
 afterEach(async () => {
-  await queue.remove();
+  await client.delete("q").catch(() => undefined); // some have none
 });
+afterAll(() => queue.remove());
+
+/** Also again, with the file of before. */
+async function start(limits: Partial<QueueLimits> = {}): Promise<void> {
+  queue ??= new QueueUnderTest();
+  await queue.stop();
+  await queue.start({ limits });
+  client = queue.client();
+}
 
 const take = (more: Partial<Parameters<QueueClient["take"]>[1]> = {}) =>
   client.take("q", { worker: "w", max: 1, leaseMs: 60_000, ...more });
@@ -184,7 +191,8 @@ test("changes are told at most every 100 ms, and the last one always", async () 
   for (let index = 0; index < 60; index++) await client.add("q", [{ payload: index }]);
   await expect(reader).rejects.toThrow("enough");
   expect(seen[0]?.waiting).toBe(0);
-  expect(seen.length).toBeLessThan(20);
+  const lasted = (seen.at(-1)?.at ?? 0) - (seen[0]?.at ?? 0);
+  expect(seen.length).toBeLessThan(lasted / 100 + 3);
 });
 
 test("nobody gets in without a token", async () => {
@@ -194,37 +202,11 @@ test("nobody gets in without a token", async () => {
   expect((await fetch(`${queue.url}/healthz`)).status).toBe(200);
 });
 
-const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-const post = (path: string, body: string) => fetch(`${queue.url}${path}`, { method: "POST", headers, body });
-
-test.each([
-  ["a name that is none", "/v1/queues/-x/jobs", '{"jobs":[{"payload":1}]}', 400],
-  ["no jobs", "/v1/queues/q/jobs", '{"jobs":[]}', 400],
-  ["too many jobs", "/v1/queues/q/jobs", JSON.stringify({ jobs: Array.from({ length: 1_001 }, () => ({ payload: 1 })) }), 400],
-  ["a payload that is too large", "/v1/queues/q/jobs", JSON.stringify({ jobs: [{ payload: "x".repeat(300_000) }] }), 400],
-  ["a payload that is nested too deeply", "/v1/queues/q/jobs", `{"jobs":[{"payload":${"[".repeat(200_000)}${"]".repeat(200_000)}}]}`, 400],
-  ["a body that is too large", "/v1/queues/q/jobs", JSON.stringify({ jobs: [{ payload: "x".repeat(9_000_000) }] }), 413],
-  ["no JSON", "/v1/queues/q/jobs", "{", 400],
-  ["an id of another type", "/v1/queues/q/jobs", '{"jobs":[{"id":5,"payload":1}]}', 400],
-  ["a prototype", "/v1/queues/q/jobs", '{"__proto__":{"jobs":[]}}', 400],
-  ["a lease without an end", "/v1/queues/q/take", '{"worker":"w","max":1,"leaseMs":1e12}', 400],
-  ["a wait without an end", "/v1/queues/q/take", '{"worker":"w","max":1,"leaseMs":1000,"waitMs":1e9}', 400],
-  ["an epoch of another form", "/v1/queues/q/take", '{"worker":"w","max":1,"leaseMs":1000,"stamp":{"workload":"a","epoch":"1"}}', 400],
-  ["an outcome that is none", "/v1/queues/q/jobs/a/complete", '{"lease":"x","outcome":"perhaps"}', 400],
-  ["a route that is none", "/v1/queues/q/jobs/a/steal", "{}", 404],
-])("%s is refused with a code", async (_what, path, body, status) => {
-  const response = await post(path, body);
-  expect(response.status).toBe(status);
-  expect(await response.json()).toMatchObject({ error: { code: expect.any(String), message: expect.any(String) } });
-  expect(queue.errors).toEqual([]);
-});
-
 test("a queue that is full takes no more, and says so", async () => {
-  await queue.stop();
-  await queue.start({ limits: { jobsPerQueue: 2 } });
-  client = queue.client();
+  await start({ jobsPerQueue: 2 });
   await client.add("q", [{ payload: 1 }, { payload: 2 }]);
   await expect(client.add("q", [{ payload: 3 }])).rejects.toMatchObject({ code: "queue_full", class: "retryable" });
+  await start();
 });
 
 test("what was acknowledged is there after a stop, and who held a job has time to say so", async () => {
@@ -234,8 +216,7 @@ test("what was acknowledged is there after a stop, and who held a job has time t
   await pause(20);
   await queue.stop();
   expect(await waiting).toEqual([]);
-  await queue.start();
-  client = queue.client();
+  await start();
   expect(await client.counts("q")).toMatchObject({ taken: 1, waiting: 0 });
   await client.complete("q", "a", { lease: job.lease, outcome: "done" });
   expect(await client.counts("q")).toMatchObject({ taken: 0, done: 1 });
@@ -248,9 +229,7 @@ test("one file has one owner", async () => {
 });
 
 test("finished jobs are forgotten by and by, and the numbers stay", async () => {
-  await queue.stop();
-  await queue.start({ limits: { finishedJobs: 1 } });
-  client = queue.client();
+  await start({ finishedJobs: 1 });
   for (const id of ["a", "b", "c"]) {
     await client.add("q", [{ id, payload: 1 }]);
     const { lease } = await takeOne();

@@ -18,6 +18,8 @@ import { Takers } from "./takers.ts";
 import { QueueTokens } from "./tokens.ts";
 
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
+/** Until a call has come in whole; not how long its answer may take. */
+const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_CONNECTIONS = 8_192;
 const MAX_PARAM_LENGTH = 1_024;
 const SWEEP_EVERY_MS = 200;
@@ -123,6 +125,7 @@ interface AppParts {
 function makeApp({ tokens, queues, takers, streams, limits, clock, log }: AppParts): FastifyInstance {
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
     trustProxy: false,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (thrown, _request, reply: FastifyReply) => void reply.code(400).send(bodyOf(asRelevoError(thrown))),

@@ -1,4 +1,8 @@
 /** Lists and streams of a real Redis. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { RedisServer } from "../../../test/redis/server.ts";
 import type { DemandSource } from "../port.ts";
@@ -144,5 +148,33 @@ test("a server that demands a password, and is given none", async () => {
     expect(await look(at(guarded.url(":secret-of-the-test")))).toMatchObject({ backlog: 0, inFlight: null });
   } finally {
     await guarded.stop();
+  }
+});
+
+test("over TLS the server is who its certificate says, by the authority that is configured", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "relevo-redis-"));
+  const [key, certificate] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+  const subject = ["-subj", "/CN=redis.test", "-addext", "subjectAltName=DNS:redis.test"];
+  execFileSync(
+    "openssl",
+    ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", ...subject, "-keyout", key, "-out", certificate],
+    {
+      stdio: "ignore",
+    },
+  );
+  const files = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate, "--tls-auth-clients", "no"];
+  const secure = await RedisServer.start(files, "tls");
+  try {
+    const spec = { kind: "redis-list", connection: "r", list: "jobs" } as const;
+    const at = (url: string, tls?: object) => kept(openSource(redisListAdapter, spec, { name: "r", kind: "redis", url, tls }));
+    const good = { caFile: certificate, serverName: "redis.test" };
+    expect(await look(at(secure.url(), good))).toMatchObject({ backlog: 0 });
+    expect(await look(at(secure.url().replace("redis:", "rediss:"), good))).toMatchObject({ backlog: 0 });
+    expect(await look(at(secure.url(), { ...good, serverName: "another.test" }))).toMatch(/^unreachable: .*another\.test/);
+    expect(await look(at(secure.url(), { serverName: "redis.test" }))).toMatch(/^unreachable: .*self-signed/);
+    expect(await troubleOf(at(secure.url()), {}, within(1_000))).toBe("unreachable");
+  } finally {
+    await secure.stop();
+    rmSync(folder, { recursive: true, force: true });
   }
 });
