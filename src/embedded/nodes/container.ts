@@ -4,6 +4,7 @@
  *     waiting → running → terminated → waiting (CrashLoopBackOff) → running …
  */
 import { describeError, RelevoError } from "../../kernel/errors.ts";
+import { parseQuantity } from "../../kernel/units.ts";
 import type { ContainerSpec, ContainerState, ContainerStatus, PodView, ProbeSpec } from "../controllers/views.ts";
 import { commandAndEnv } from "./container-config.ts";
 import type { KubeletContext } from "./kubelet-context.ts";
@@ -150,6 +151,7 @@ export class Container {
         ...config,
         workingDir: this.spec.workingDir,
         image: this.spec.image ?? "",
+        ...memoryLimitOf(this.spec),
       };
       this.#starting = context.runtime.start(context.machine, start, exit.resolve);
       await this.#starting;
@@ -192,7 +194,7 @@ export class Container {
     const terminated: NonNullable<ContainerState["terminated"]> = {
       exitCode: exit.exitCode,
       ...(exit.signal === undefined ? {} : { signal: exit.signal }),
-      reason: reason ?? (exit.exitCode === 0 ? "Completed" : (SIGNAL_REASON[exit.signal ?? 0] ?? "Error")),
+      reason: reason ?? exit.reason ?? (exit.exitCode === 0 ? "Completed" : (SIGNAL_REASON[exit.signal ?? 0] ?? "Error")),
       startedAt,
       finishedAt: this.#host.context.stamp(),
       containerID: `process://${id}`,
@@ -332,6 +334,11 @@ export class Container {
   #event(type: "Normal" | "Warning", reason: string, message: string): void {
     this.#host.context.events.record(this.#host.pod(), type, reason, message);
   }
+}
+
+function memoryLimitOf({ resources }: ContainerSpec): { readonly memoryLimitBytes?: number } {
+  const bytes = parseQuantity(resources?.limits?.["memory"] ?? "");
+  return bytes === undefined || bytes <= 0 ? {} : { memoryLimitBytes: bytes };
 }
 
 /** Holds readiness' place in the list where there is no such probe; it is never started. */

@@ -5,18 +5,18 @@
  * When its channel closes, whoever owned the cluster is gone, and the group ends itself.
  */
 import { spawn, execFile, type ChildProcess } from "node:child_process";
-import { closeSync, copyFileSync, mkdirSync, openSync, readFileSync, readdirSync, statSync, truncateSync } from "node:fs";
+import { closeSync, copyFileSync, mkdirSync, openSync, statSync, truncateSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { dirname } from "node:path";
 import { systemClock } from "../../kernel/system.ts";
 import type { FromHelper, StartContainer, ToHelper } from "./helper-protocol.ts";
+import { CONTAINER_MARK, endProcessesOf } from "./leftovers.ts";
+import { MemoryWatch } from "./memory-watch.ts";
 
 const LOG_CHECK_MS = 1_000;
 const OUTPUT_MAX = 4_096;
 /** A command that says more is ended. */
 const OUTPUT_READ_MAX = 1 << 20;
-/** Set in every container's environment: what its processes leave behind is found by it. */
-const MARK = "RELEVO_CONTAINER_ID";
 
 interface Running {
   readonly child: ChildProcess;
@@ -25,22 +25,24 @@ interface Running {
 }
 
 const containers = new Map<string, Running>();
+const memory = new MemoryWatch(systemClock);
 
 function send(message: FromHelper): void {
   process.send?.(message, () => undefined);
 }
 
 function start(message: StartContainer): void {
-  const { id, file, args, cwd, env, logPath, maxLogBytes } = message;
+  const { id, file, args, cwd, env, logPath, maxLogBytes, memoryLimitBytes } = message;
   let log: number | undefined;
   try {
     mkdirSync(dirname(logPath), { recursive: true });
     log = openSync(logPath, "a");
-    const child = spawn(file, args, { cwd, env: { ...env, [MARK]: id }, stdio: ["ignore", log, log] });
+    const child = spawn(file, args, { cwd, env: { ...env, [CONTAINER_MARK]: id }, stdio: ["ignore", log, log] });
     let isStarted = false;
     child.once("spawn", () => {
       isStarted = true;
       containers.set(id, { child, logPath, maxLogBytes });
+      if (memoryLimitBytes !== undefined && child.pid !== undefined) memory.add(id, child.pid, memoryLimitBytes);
       send({ kind: "started", id, pid: child.pid ?? 0 });
     });
     child.once("error", (error) => {
@@ -48,33 +50,14 @@ function start(message: StartContainer): void {
     });
     child.once("exit", (code, signal) => {
       containers.delete(id);
-      endLeftovers(id);
-      send({ kind: "exited", id, code, signal });
+      endProcessesOf(new Set([id]));
+      send({ kind: "exited", id, code, signal, isOutOfMemory: memory.remove(id) });
     });
   } catch (error) {
     send({ kind: "failed", id, message: error instanceof Error ? error.message : String(error) });
   } finally {
     if (log !== undefined) closeSync(log);
   }
-}
-
-/** A real container takes all its processes with it; here those of the group that carry its mark. Only where there is /proc. */
-function endLeftovers(id: string): void {
-  if (process.platform !== "linux") return;
-  for (const entry of readdirSync("/proc")) {
-    if (!/^\d+$/.test(entry) || Number(entry) === process.pid) continue;
-    try {
-      if (groupOf(entry) !== process.pid) continue;
-      if (readFileSync(`/proc/${entry}/environ`, "latin1").includes(`${MARK}=${id}\0`)) process.kill(Number(entry), "SIGKILL");
-    } catch {
-      // It ended while we looked.
-    }
-  }
-}
-
-function groupOf(pid: string): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
 }
 
 interface Run {
@@ -134,7 +117,10 @@ process.on("message", (message: ToHelper) => {
       return message satisfies never;
   }
 });
-process.on("disconnect", () => process.kill(-process.pid, "SIGKILL"));
+process.on("disconnect", () => {
+  endProcessesOf(new Set(containers.keys()));
+  process.kill(-process.pid, "SIGKILL");
+});
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
 rotateLogsFromNowOn();
 send({ kind: "ready" });

@@ -9,6 +9,8 @@ export interface StartContainer {
   readonly logPath: string;
   /** Beyond it the log is rotated, once. */
   readonly maxLogBytes: number;
+  /** Of all its processes together; absent: none. */
+  readonly memoryLimitBytes?: number;
 }
 
 export type ToHelper =
@@ -29,7 +31,13 @@ export type FromHelper =
   | { readonly kind: "ready" }
   | { readonly kind: "started"; readonly id: string; readonly pid: number }
   | { readonly kind: "failed"; readonly id: string; readonly message: string }
-  | { readonly kind: "exited"; readonly id: string; readonly code: number | null; readonly signal: string | null }
+  | {
+      readonly kind: "exited";
+      readonly id: string;
+      readonly code: number | null;
+      readonly signal: string | null;
+      readonly isOutOfMemory: boolean;
+    }
   /** Code -1: it did not run, or was ended because it took too long. */
   | { readonly kind: "ran"; readonly request: number; readonly code: number; readonly output: string }
   | { readonly kind: "pong"; readonly request: number };

@@ -3,9 +3,12 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { RelevoError } from "../../kernel/errors.ts";
+import { endProcessesOf } from "./leftovers.ts";
 import type { FromHelper, StartContainer, ToHelper } from "./helper-protocol.ts";
 
 const HELPER = fileURLToPath(new URL(`./helper-process${extname(import.meta.url)}`, import.meta.url));
+
+export type Exited = (code: number | null, signal: string | null, isOutOfMemory: boolean) => void;
 
 interface Pending {
   readonly resolve: (message: FromHelper) => void;
@@ -19,7 +22,7 @@ export class MachineProcess {
   readonly #gone = Promise.withResolvers<void>();
   readonly #starts = new Map<string, Pending>();
   readonly #requests = new Map<number, Pending>();
-  readonly #exits = new Map<string, (code: number | null, signal: string | null) => void>();
+  readonly #exits = new Map<string, Exited>();
   #nextRequest = 1;
   #isGone = false;
   readonly #lost: () => void;
@@ -60,7 +63,7 @@ export class MachineProcess {
     return this.#gone.promise;
   }
 
-  async start(start: Omit<StartContainer, "kind">, exited: (code: number | null, signal: string | null) => void): Promise<number> {
+  async start(start: Omit<StartContainer, "kind">, exited: Exited): Promise<number> {
     const { promise, resolve, reject } = Promise.withResolvers<FromHelper>();
     this.#starts.set(start.id, { resolve, reject });
     this.#exits.set(start.id, exited);
@@ -94,7 +97,7 @@ export class MachineProcess {
     await this.#request((request) => ({ kind: "ping", request }));
   }
 
-  /** SIGKILL to the whole group: the helper and every container. */
+  /** SIGKILL to the whole group: the helper and every container; then to what of the containers had left it. */
   kill(): void {
     const { pid } = this.#child;
     if (pid === undefined) return;
@@ -103,6 +106,7 @@ export class MachineProcess {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
     }
+    endProcessesOf(new Set(this.#exits.keys()));
   }
 
   async #request(make: (request: number) => ToHelper): Promise<FromHelper> {
@@ -130,7 +134,7 @@ export class MachineProcess {
       case "exited": {
         const exited = this.#exits.get(message.id);
         this.#exits.delete(message.id);
-        return exited?.(message.code, message.signal);
+        return exited?.(message.code, message.signal, message.isOutOfMemory);
       }
       case "ran":
       case "pong":

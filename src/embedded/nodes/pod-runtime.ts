@@ -40,12 +40,16 @@ export interface ContainerStart {
   readonly workingDir: string | undefined;
   /** For models: what the pod's author asked for. */
   readonly image: string;
+  /** Resident memory of all its processes, in bytes. */
+  readonly memoryLimitBytes?: number;
 }
 
 export interface ContainerExit {
   readonly exitCode: number;
   /** The signal's number when one ended it. */
   readonly signal: number | undefined;
+  /** Where the exit alone does not tell. */
+  readonly reason?: "OOMKilled";
 }
 
 export interface ActionResult {

@@ -153,10 +153,11 @@ export class ProcessRuntime implements PodRuntime {
           env,
           logPath: this.logPath(start.pod, start.container, start.restartCount),
           maxLogBytes: this.#options.maxLogBytes ?? DEFAULT_MAX_LOG_BYTES,
+          ...(start.memoryLimitBytes === undefined ? {} : { memoryLimitBytes: start.memoryLimitBytes }),
         },
-        (code, signal) => {
+        (code, signal, isOutOfMemory) => {
           state.containers.delete(start.id);
-          exited(exitOf(code, signal));
+          exited(isOutOfMemory ? OUT_OF_MEMORY : exitOf(code, signal));
         },
       );
     } catch (error) {
@@ -230,6 +231,9 @@ export class ProcessRuntime implements PodRuntime {
 function programOf(word: string): string {
   return word === "node" ? process.execPath : word;
 }
+
+/** As container runtimes tell it. */
+const OUT_OF_MEMORY: ContainerExit = { exitCode: 137, signal: undefined, reason: "OOMKilled" };
 
 function exitOf(code: number | null, signal: string | null): ContainerExit {
   const number = signal === null ? undefined : (constants.signals[signal as NodeJS.Signals] ?? 0);
