@@ -1,15 +1,19 @@
-/** One GET of JSON for a look at demand: bounded, ended by its signal, without following anybody elsewhere; what is no success is a trouble with a code. */
+/** One call for JSON for a look at demand: bounded, ended by its signal, without following anybody elsewhere; what is no success is a trouble with a code. */
 import { type Dispatcher, request } from "undici";
 import { type Instant, parseInstant } from "../kernel/clock.ts";
 import { showable } from "../kernel/errors.ts";
 import { demandError, unreachable } from "./errors.ts";
 
-export interface JsonGet {
+export interface JsonCall {
   readonly url: URL;
   /** For sentences: `Prometheus (connection metrics)`. */
   readonly who: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly dispatcher?: Dispatcher | undefined;
+  /** Posted; a GET without. */
+  readonly form?: Readonly<Record<string, string>>;
+  /** Statuses that mean our credentials; by default 401 and 403. */
+  readonly refusals?: readonly number[];
 }
 
 export interface JsonAnswer {
@@ -23,15 +27,15 @@ const ANSWER_BYTES_MAX = 2 ** 20;
 const REFUSALS: readonly number[] = [401, 403];
 
 /**
- * Throws `demand_credentials_refused` for 401 and 403, `demand_missing` for 404, `demand_unreachable` for any other status, a broken or an endless answer, and
+ * Throws `demand_credentials_refused` for a refusal, `demand_missing` for 404, `demand_unreachable` for any other status, a broken or an endless answer, and
  * `demand_type_changed` for what is no JSON. A server's own words are the error's `found`.
  */
-export async function getJson(get: JsonGet, signal: AbortSignal): Promise<JsonAnswer> {
-  const { who } = get;
-  const { status, text, date } = await fetchText(get, signal);
+export async function fetchJson(call: JsonCall, signal: AbortSignal): Promise<JsonAnswer> {
+  const { who, refusals = REFUSALS } = call;
+  const { status, text, date } = await fetchText(call, signal);
   if (status < 200 || status >= 300) {
     const found = `${status} ${text.slice(0, 400)}`.trim();
-    if (REFUSALS.includes(status)) throw demandError("credentials_refused", `${who} refuses our credentials`, { found });
+    if (refusals.includes(status)) throw demandError("credentials_refused", `${who} refuses our credentials`, { found });
     if (status === 404) throw demandError("missing", `${who} knows nothing at this address`, { found });
     throw demandError("unreachable", `${who} answered with an error`, { found });
   }
@@ -39,12 +43,18 @@ export async function getJson(get: JsonGet, signal: AbortSignal): Promise<JsonAn
 }
 
 async function fetchText(
-  { url, who, headers = {}, dispatcher }: JsonGet,
+  { url, who, headers = {}, dispatcher, form }: JsonCall,
   signal: AbortSignal,
 ): Promise<{ readonly status: number; readonly text: string; readonly date: Instant | null }> {
   try {
     const answer = await request(url, {
-      headers: { accept: "application/json", ...headers },
+      method: form === undefined ? "GET" : "POST",
+      headers: {
+        accept: "application/json",
+        ...(form === undefined ? {} : { "content-type": "application/x-www-form-urlencoded" }),
+        ...headers,
+      },
+      ...(form === undefined ? {} : { body: new URLSearchParams(form).toString() }),
       signal,
       ...(dispatcher === undefined ? {} : { dispatcher }),
     });

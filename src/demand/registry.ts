@@ -5,6 +5,7 @@ import { kafkaAdapter } from "./kafka/adapter.ts";
 import type { DemandAdapter } from "./port.ts";
 import { postgresqlAdapter } from "./postgresql/adapter.ts";
 import { prometheusAdapter } from "./prometheus/adapter.ts";
+import { pubsubAdapter } from "./pubsub/adapter.ts";
 import { queueAdapter } from "./queue/adapter.ts";
 import { redisListAdapter } from "./redis/list-adapter.ts";
 import { redisStreamAdapter } from "./redis/stream-adapter.ts";
@@ -21,4 +22,5 @@ export const DEMAND_ADAPTERS: DemandAdapters = {
   "external-metric": externalMetricAdapter,
   sqs: sqsAdapter,
   kafka: kafkaAdapter,
+  pubsub: pubsubAdapter,
 };

@@ -14,23 +14,24 @@ export interface ClientLease<T> {
   release(): Promise<void>;
 }
 
-export class SharedClients<C extends object, T> {
-  readonly #open: (connection: C) => Promise<T>;
+/** `P`: what opening needs besides; of the first who asks. */
+export class SharedClients<C extends object, T, P = void> {
+  readonly #open: (connection: C, ports: P) => Promise<T>;
   readonly #close: (client: T) => unknown;
   readonly #shared = new WeakMap<C, Shared<T>>();
 
-  constructor(open: (connection: C) => Promise<T>, close: (client: T) => unknown) {
+  constructor(open: (connection: C, ports: P) => Promise<T>, close: (client: T) => unknown) {
     this.#open = open;
     this.#close = close;
   }
 
-  lease(connection: C): ClientLease<T> {
+  lease(connection: C, ports: P): ClientLease<T> {
     const shared = this.#shared.get(connection) ?? { users: 0, client: undefined };
     this.#shared.set(connection, shared);
     shared.users++;
     let isHeld = true;
     return {
-      client: () => (shared.client ??= this.#opened(connection, shared)),
+      client: () => (shared.client ??= this.#opened(connection, ports, shared)),
       release: async () => {
         if (!isHeld) return;
         isHeld = false;
@@ -44,9 +45,9 @@ export class SharedClients<C extends object, T> {
     };
   }
 
-  async #opened(connection: C, shared: Shared<T>): Promise<T> {
+  async #opened(connection: C, ports: P, shared: Shared<T>): Promise<T> {
     try {
-      return await this.#open(connection);
+      return await this.#open(connection, ports);
     } catch (error) {
       shared.client = undefined;
       throw error;

@@ -12,7 +12,7 @@ import type { Instant } from "../../kernel/clock.ts";
 import type { DemandReading, SignalOf } from "../../model/demand.ts";
 import type { ConnectionOf } from "../connections.ts";
 import { demandError } from "../errors.ts";
-import { getJson } from "../http-json.ts";
+import { fetchJson } from "../http-json.ts";
 import type { DemandAdapter } from "../port.ts";
 import { type ClientLease, SharedClients } from "../shared-clients.ts";
 
@@ -125,7 +125,7 @@ async function evaluateQuery(
   const address = new URL(`${url.replace(/\/+$/, "")}/api/v1/query`);
   address.searchParams.set("query", promql);
   const headers: Record<string, string> = bearerToken === undefined ? {} : { authorization: `Bearer ${bearerToken}` };
-  const { body, date } = await getJson({ url: address, who, headers, dispatcher }, signal);
+  const { body, date } = await fetchJson({ url: address, who, headers, dispatcher }, signal);
   const answer = answerSchema.safeParse(body);
   if (!answer.success) throw demandError("type_changed", `the answer of ${who} is not one of its query API`, { found: body });
   const { data, warnings, isPartial } = answer.data;
