@@ -69,6 +69,15 @@ test("busy slots are told apart by whether work was done lately (K4)", async () 
   expect(monitor.together(POOL, [])).toBeNull();
 });
 
+test("a slot that was quiet for long at the last answer is stuck before the next one: no growth is decided on what is not so any more (K6)", async () => {
+  answers.set("a", slots({}, [0, 9_600]));
+  follow(watched("a"));
+  await clock.advance(0);
+  expect(monitor.slotsOf("a", 1)).toMatchObject({ progressing: 2, stuck: 0 });
+  await clock.advance(400);
+  expect(monitor.slotsOf("a", 1)).toMatchObject({ progressing: 1, stuck: 1, longestQuietMs: 10_000 });
+});
+
 test("an answer of another process is none, one that is too old neither; who does not know the call is asked seldom", async () => {
   answers.set("a", slots({ bootId: "boot-2" }));
   answers.set("b", null);

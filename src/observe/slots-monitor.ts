@@ -157,15 +157,16 @@ export class SlotsMonitor {
   }
 }
 
+/** Since the answer nobody has seen work done: until the next one a slot is taken for as quiet as it was, and so much longer. */
 function viewOf({ total, busy, flow }: Slots, stuckAfterMs: number, agoMs: number): InstanceSlots {
-  const quiet = busy.map(({ quietMs }) => quietMs).filter((quietMs) => quietMs >= stuckAfterMs);
+  const quiet = busy.map(({ quietMs }) => quietMs + agoMs).filter((quietMs) => quietMs >= stuckAfterMs);
   return {
     total,
     // A worker that was told of fewer slots may still have more jobs.
     free: Math.max(0, total - busy.length),
     progressing: busy.length - quiet.length,
     stuck: quiet.length,
-    longestQuietMs: quiet.length === 0 ? 0 : Math.max(...quiet) + agoMs,
+    longestQuietMs: quiet.length === 0 ? 0 : Math.max(...quiet),
     flow,
   };
 }
