@@ -2,6 +2,8 @@
  * How the size follows the demand: twenty load shapes on a simple model of a queue and its workers, under Relevo's own policy and under the reference HPA policy on
  * the very same jobs; once as a signal that is polled, once as one that tells of changes. Prints a table on stderr and one JSON document on stdout.
  *
+ * Then what no number of instances helps against (K6): jobs that hang, and something that all share. There it must not grow as the reference does.
+ *
  * Holds when over all shapes both over-provisioning and time above target are less than the reference's, and no shape sees more than one change of direction
  * within a cool-down. Control: the same policy without its windows and its cool-down must not hold.
  *
@@ -11,6 +13,7 @@ import { parseArgs } from "node:util";
 import { renderTable } from "../src/cli/output.ts";
 import { compare, type Comparison } from "./scaling/compare.ts";
 import { policyOf } from "./scaling/policy.ts";
+import { sick } from "./scaling/sick.ts";
 import { say } from "./fleet/machine.ts";
 
 const NAME = "scaling";
@@ -22,11 +25,13 @@ const NO_WINDOWS = { up: { window: "0s" }, down: { window: "0s" }, cooldown: "0s
 
 const polled = measured("polled", compare(policyOf(), seed));
 const pushed = measured("pushed", compare(policyOf(PUSHED), seed));
+const ill = sick(seed);
+say(NAME, `what no number of instances helps against: ${ill.problems.join("; ") || "no problem"}`);
 const control = compare(policyOf(NO_WINDOWS), seed, policyOf().cooldown);
 say(NAME, `the control, without windows and cool-down: ${control.problems.length} problems`);
-const holds = polled.problems.length === 0 && pushed.problems.length === 0 && control.problems.length > 0;
+const holds = [polled, pushed, ill].every(({ problems }) => problems.length === 0) && control.problems.length > 0;
 process.stdout.write(
-  `${JSON.stringify({ bench: NAME, seed, policy: { polled, pushed, control: { ...control, shapes: undefined } }, holds })}\n`,
+  `${JSON.stringify({ bench: NAME, seed, policy: { polled, pushed, sick: ill, control: { ...control, shapes: undefined } }, holds })}\n`,
 );
 if (!holds) process.exitCode = 1;
 

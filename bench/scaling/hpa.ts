@@ -10,14 +10,14 @@ const TOLERANCE = 0.1;
 const DOWN_WINDOW_S = 300;
 const UP_PERIOD_S = 15;
 
-export function hpa(): Scaler {
+export function hpa(target = TARGET): Scaler {
   let recommended: { at: number; size: number }[] = [];
   let risen: { at: number; by: number }[] = [];
   return ({ second, desired, waiting, taken, made }) => {
     if (second % SYNC_S !== 0) return null;
     const metric = waiting + taken;
-    const isNear = made > 0 && Math.abs(metric / (TARGET * made) - 1) <= TOLERANCE;
-    const wanted = isNear ? made : Math.ceil(metric / TARGET);
+    const isNear = made > 0 && Math.abs(metric / (target * made) - 1) <= TOLERANCE;
+    const wanted = isNear ? made : Math.ceil(metric / target);
     // Before its first look it takes what is there as recommended.
     if (recommended.length === 0) recommended = [{ at: second, size: desired }];
     recommended = [...recommended.filter(({ at }) => at > second - DOWN_WINDOW_S), { at: second, size: wanted }];

@@ -49,7 +49,7 @@ export interface ScaleState {
   readonly desired: number;
   readonly changedAt: Instant;
   readonly direction: "up" | "down" | null;
-  /** Of the last rise: what was done before it, to be compared with what is done after it. */
+  /** Of the last rise, or the first one since that could not be judged yet: what was done before it, to be compared with what is done after it; null where less was there than could have been done. */
   readonly lastUp: { readonly at: Instant; readonly from: number; readonly to: number; readonly throughput: number | null } | null;
   /** What was changed within the longest `per` of the policy, oldest first: what a step may still change. */
   readonly recent: readonly { readonly at: Instant; readonly by: number }[];

@@ -53,7 +53,9 @@ export interface PoolSlots {
   readonly stuck: number;
   /** Jobs that ended (`done` and `nothing`) per second, over the last minute; null: not watched that long. */
   readonly throughput: number | null;
-  /** The same per busy slot; null: not watched that long, or none was busy. */
+  /** How long slots were busy in that minute, all together, in seconds; null: not watched that long. */
+  readonly busySeconds: number | null;
+  /** Jobs that ended per second of a busy slot, over the last minute; null: not watched that long, or none was busy. */
   readonly perBusySlot: number | null;
   /** `perBusySlot` as it was over the ten minutes before the last one: what is usual here. */
   readonly usualPerBusySlot: number | null;

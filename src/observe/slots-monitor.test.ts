@@ -62,6 +62,7 @@ test("busy slots are told apart by whether work was done lately (K4)", async () 
     progressing: 2,
     stuck: 1,
     throughput: null,
+    busySeconds: null,
     perBusySlot: null,
     usualPerBusySlot: null,
   });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ThroughputWindow } from "./throughput.ts";
 
-const NOTHING = { throughput: null, perBusySlot: null, usualPerBusySlot: null };
+const NOTHING = { throughput: null, busySeconds: null, perBusySlot: null, usualPerBusySlot: null };
 
 /** Every second so many jobs end, in so many busy slots. */
 function work(window: ThroughputWindow, from: number, seconds: number, ended: number, busy: number): number {
@@ -29,9 +29,10 @@ test("throughput is of the last minute, what is usual of the ten before it", () 
 
 test("where nothing was busy there is nothing per slot, and no throughput is zero", () => {
   const window = new ThroughputWindow(0);
-  expect(window.figures(120_000)).toEqual({ throughput: 0, perBusySlot: null, usualPerBusySlot: null });
+  expect(window.figures(120_000)).toEqual({ throughput: 0, busySeconds: 0, perBusySlot: null, usualPerBusySlot: null });
   const now = work(window, 120_000, 120, 0, 8);
-  expect(window.figures(now)).toEqual({ throughput: 0, perBusySlot: 0, usualPerBusySlot: 0 });
+  expect(window.figures(now)).toMatchObject({ throughput: 0, perBusySlot: 0, usualPerBusySlot: 0 });
+  expect(window.figures(now).busySeconds).toBeCloseTo(480, -2);
 });
 
 test("what is older than eleven minutes is forgotten", () => {

@@ -36,9 +36,9 @@ export class ThroughputWindow {
     if ((this.#buckets[0]?.number ?? number) < oldest) this.#buckets = this.#buckets.filter((each) => each.number >= oldest);
   }
 
-  figures(now: number): Pick<PoolSlots, "throughput" | "perBusySlot" | "usualPerBusySlot"> {
+  figures(now: number): Pick<PoolSlots, "throughput" | "busySeconds" | "perBusySlot" | "usualPerBusySlot"> {
     const minuteMs = RECENT * BUCKET_MS;
-    if (now - this.#since < minuteMs) return { throughput: null, perBusySlot: null, usualPerBusySlot: null };
+    if (now - this.#since < minuteMs) return { throughput: null, busySeconds: null, perBusySlot: null, usualPerBusySlot: null };
     const current = Math.floor(now / BUCKET_MS);
     // The bucket that is being filled, and the twelve before it: what is divided by is the time that they cover.
     const recent = this.#sum(current - RECENT, current);
@@ -46,6 +46,7 @@ export class ThroughputWindow {
     const coveredMs = minuteMs + (now - current * BUCKET_MS);
     return {
       throughput: (recent.ended / coveredMs) * 1_000,
+      busySeconds: (recent.busySlotMs / coveredMs) * (minuteMs / 1_000),
       perBusySlot: perBusySlot(recent),
       usualPerBusySlot: now - this.#since < 2 * minuteMs ? null : perBusySlot(usual),
     };

@@ -43,7 +43,7 @@ describe("the size that the work asks for", () => {
     ],
     [
       "counts those that are coming as there: work does not ask for them twice",
-      { demand: demand(42), desired: 42, policy: { target: 1 }, instances: { serving: 0, coming: 42, fullSince: null } },
+      { demand: demand(42), desired: 42, policy: { target: 1 }, instances: { serving: 0, coming: 42, since: [] } },
       "42 stays",
     ],
     [

@@ -69,7 +69,7 @@ function withoutDemand(input: ScalingInput, limits: Limits, work: Extract<Work, 
   // What it stands at is remembered: the first valid value is one of many within the window, and no jump down.
   if (wanted <= desired) return { ...stays, recommendation: desired, nextLookAt: null };
   const to = (size: number): Reason => reason("scale_fallback", { since: formatInstant(since), trouble, from: desired, to: size });
-  const outcome = approach(input, wanted, 0, to, now);
+  const outcome = approach(input, wanted, to, now);
   return { ...outcome, recommendation: outcome.desired, holds: [...outcome.holds, why] };
 }
 
@@ -81,7 +81,7 @@ function follow(input: ScalingInput, limits: Limits, work: Extract<Work, { valid
   const params = { work: work.pieces, target: policy.target, from: desired };
   const because = (to: number): Reason =>
     to > desired ? reason("scale_up", { ...params, to, coming: input.instances.coming }) : reason("scale_down", { ...params, to });
-  const outcome = approach(input, aim.size, work.waiting, because, now);
+  const outcome = approach(input, aim.size, because, now);
   return {
     ...outcome,
     recommendation: wanted,
@@ -122,12 +122,12 @@ function waitsForWindow(wanted: number, size: number, windowMs: number, until: I
 }
 
 /** From the size that is towards the one that is wanted, as far as may be gone now. */
-function approach(input: ScalingInput, wanted: number, waiting: number, because: (to: number) => Reason, now: Instant): ScalingOutcome {
+function approach(input: ScalingInput, wanted: number, because: (to: number) => Reason, now: Instant): ScalingOutcome {
   const { policy, desired, state } = input;
   const stays = { recommendation: null, desired, change: null, holds: [], nextLookAt: null };
   if (wanted === desired) return stays;
   const direction = wanted > desired ? "up" : "down";
-  const held = direction === "up" ? growthHold(input, wanted, waiting, now) : undefined;
+  const held = direction === "up" ? growthHold(input, wanted, now) : undefined;
   if (held !== undefined) return { ...stays, holds: [held.reason], nextLookAt: held.until };
   const coolAt = state === null || state.direction === null || state.direction === direction ? now : state.changedAt + policy.cooldown;
   if (now < coolAt)

@@ -8,7 +8,6 @@ export type Work =
   | {
       readonly valid: true /** Waiting and taken. */;
       readonly pieces: number;
-      readonly waiting: number;
       /** When it is too old to be believed; null: nobody knows when it was read. */
       readonly until: Instant | null;
     }
@@ -35,7 +34,7 @@ export function workOf({ reading, readAt, trouble }: DemandView, policy: ScalePo
     if (value < 0) return invalid("negative", String(value));
     if (!Number.isFinite(value)) return invalid("infinite", String(value));
   }
-  return { valid: true, pieces: reading.backlog + taken, waiting: reading.backlog, until };
+  return { valid: true, pieces: reading.backlog + taken, until };
 }
 
 /** A division that comes out whole in decimal must not ask for one more in binary. */

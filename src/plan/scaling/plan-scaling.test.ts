@@ -142,23 +142,13 @@ describe("a pool that follows its demand", () => {
 });
 
 describe("what the policy is told", () => {
-  test("is who serves, who comes, and since when as many serve as are desired", () => {
+  test("is who serves, since when each of them does, and who comes", () => {
     const since = (ordinal: number, time: string) => ({ record: { ordinal, phaseSince: at(time) } });
     const coming = instance("preparing", { id: "new", record: { ordinal: 3 } });
-    const three = [
-      worker("a", 0, null, since(0, "11:00:00")),
-      worker("b", 1, null, since(1, "11:50:00")),
-      worker("c", 2, null, since(2, "11:20:00")),
-      coming,
-    ];
-    const told = (desired: number) => {
-      const pool = workers(three, { scale: stateOf({ desired }) });
-      const { scale } = pool.spec;
-      return scale && inputOf(pool, scale).instances;
-    };
-    expect(told(2)).toEqual({ serving: 3, coming: 1, fullSince: at("11:20:00") });
-    expect(told(3)).toEqual({ serving: 3, coming: 1, fullSince: at("11:50:00") });
-    expect(told(4)).toEqual({ serving: 3, coming: 1, fullSince: null });
+    const two = [worker("a", 0, null, since(0, "11:50:00")), worker("b", 1, null, since(1, "11:20:00"))];
+    const pool = workers([...two, coming], { scale: stateOf({ desired: 3 }) });
+    const { scale } = pool.spec;
+    expect(scale && inputOf(pool, scale).instances).toEqual({ serving: 2, coming: 1, since: [at("11:20:00"), at("11:50:00")] });
   });
 });
 

@@ -47,7 +47,7 @@ export function inputOf(pool: PoolSnapshot, policy: ScalePolicy): ScalingInput {
     instances: {
       serving: serving.length,
       coming: places.filter((instance) => !isServing(instance)).length,
-      fullSince: serving.map(({ record }) => record.phaseSince).toSorted((a, b) => a - b)[Math.max(0, desired - 1)] ?? null,
+      since: serving.map(({ record }) => record.phaseSince).toSorted((a, b) => a - b),
     },
     settledAt: pool.settledAt,
     recommended: pool.recommended,

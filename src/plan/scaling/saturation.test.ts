@@ -26,6 +26,16 @@ describe("it does not grow (K6, I23)", () => {
       { slots: slots({ perBusySlot: 0.02, throughput: 0.2 }) },
       "2 stays scale_held_slowing",
     ],
+    [
+      "while a job takes ever longer, although nothing waits",
+      { demand: demand(0, 60), slots: slots({ perBusySlot: 0.02 }) },
+      "2 stays scale_held_slowing",
+    ],
+    [
+      "while long jobs end more rarely than before a rise that is young",
+      { slots: slots({ usualPerBusySlot: 0.02, perBusySlot: 0.01, throughput: 0.5 }), state: rise({ at: NOON - 90_000, throughput: 2 }) },
+      "2 stays scale_held_slowing",
+    ],
     ["while the last rise has raised nothing", { state: rise(), slots: slots({ throughput: 2.1 }) }, "2 stays scale_held_no_gain"],
     ["while those that were sick say nothing of themselves", { slots: null, heldSince: NOON - 60_000 }, "2 stays scale_held_blind"],
     ["while only few of them do", { slots: slots({ instances: 1 }), heldSince: NOON - 60_000 }, "2 stays scale_held_blind"],
@@ -50,14 +60,31 @@ describe("it grows", () => {
     ],
     [
       "where a slot finishes less since many are new",
-      { slots: slots({ perBusySlot: 0.02, throughput: 2 }), state: rise({ at: NOON - 20_000 }) },
+      { slots: slots({ progressing: 30, busySeconds: 600, perBusySlot: 0.06, throughput: 0.6 }) },
       "6 scale_up",
     ],
-    ["where nothing waits and a slot finishes little", { demand: demand(0, 60), slots: slots({ perBusySlot: 0.02 }) }, "6 scale_up"],
     ["where the last rise has raised the throughput", { state: rise(), slots: slots({ throughput: 3 }) }, "6 scale_up"],
+    [
+      "where long jobs of a rise that is young have not ended yet",
+      {
+        slots: slots({ usualPerBusySlot: 0.02, perBusySlot: 0.005, throughput: 0.5 }),
+        state: rise({ at: NOON - 90_000, throughput: null }),
+      },
+      "6 scale_up",
+    ],
+    ["where what was done before the rise was bounded by what arrived", { state: rise({ throughput: null }) }, "6 scale_up"],
+    [
+      "where so little was added that chance hides it",
+      { desired: 20, demand: demand(300), state: rise({ from: 18, to: 20 }) },
+      "30 scale_up",
+    ],
     ["where the last rise came from zero", { state: rise({ from: 0, throughput: 0 }) }, "6 scale_up"],
-    ["where those of the last rise do not all serve yet", { state: rise(), instances: { fullSince: null } }, "6 scale_up"],
-    ["where they have served for too short to be judged", { state: rise(), instances: { fullSince: NOON - 30_000 } }, "6 scale_up"],
+    ["where those of the last rise do not all serve yet", { state: rise(), instances: { since: [NOON - 600_000] } }, "6 scale_up"],
+    [
+      "where they have served for too short to be judged",
+      { state: rise(), instances: { since: [NOON - 600_000, NOON - 30_000] } },
+      "6 scale_up",
+    ],
     ["where it has shrunk since the last rise", { state: { ...rise(), direction: "down" } }, "6 scale_up"],
     ["where the free slots could take all that waits", { state: rise(), demand: demand(4, 56), slots: slots({ free: 4 }) }, "6 scale_up"],
   ])("%s", (_, input, expected) => expect(decided(input)).toBe(expected));

@@ -6,6 +6,7 @@
 import { formatInstant, type Instant } from "../../kernel/clock.ts";
 import { formatDuration } from "../../kernel/units.ts";
 import { reason, sentenceOf, type Reason, type ReasonCode } from "../../model/reasons.ts";
+import type { ScaleState } from "../../model/scale.ts";
 import type { PoolSlots } from "../../model/slots.ts";
 import { earliest } from "./earliest.ts";
 import type { ScalingInput } from "./types.ts";
@@ -14,11 +15,16 @@ import type { ScalingInput } from "./types.ts";
 const SLOW_SHARE = 0.5;
 /** A rise by half that brings less than this share of a half more brought nothing. */
 const GAIN_SHARE = 0.25;
+/** Smaller rises are judged together: what they bring would be lost in chance. */
+const JUDGED_RATIO = 1.5;
 /** Throughput is told over so long. */
-const MEASURED_MS = 60_000;
+const MEASURED_S = 60;
+const MEASURED_MS = MEASURED_S * 1_000;
 /** So many jobs one after the other must have had the time to end before a rise is judged. */
 const JOBS_BEFORE_JUDGED = 2;
-const LONGEST_UNJUDGED_MS = 15 * 60_000;
+const LONGEST_JUDGED_AFTER_MS = 15 * 60_000;
+
+type LastUp = NonNullable<ScaleState["lastUp"]>;
 
 /** By cause: what a person can do when it lasts. */
 const TODO = {
@@ -46,15 +52,15 @@ export interface GrowthHold {
   readonly until: Instant | null;
 }
 
-/** Why the size may not grow to `wanted`; undefined: it may. `waiting`: pieces of work that nobody has taken. */
-export function growthHold(input: ScalingInput, wanted: number, waiting: number, now: Instant): GrowthHold | undefined {
+/** Why the size may not grow to `wanted`; undefined: it may. */
+export function growthHold(input: ScalingInput, wanted: number, now: Instant): GrowthHold | undefined {
   const { instances, settledAt, heldSince, policy } = input;
   if (heldSince === null && isBlind(input) && now < settledAt)
     return {
       reason: reason("scale_settling", { wanted, until: formatInstant(settledAt), serving: instances.serving }),
       until: settledAt,
     };
-  const cause = causeOf(input, waiting, now);
+  const cause = causeOf(input, now);
   if (cause === undefined) return undefined;
   const since = heldSince ?? now;
   const params = { ...cause.params, wanted, since: formatInstant(since) };
@@ -79,7 +85,7 @@ interface Cause {
   readonly until: Instant | null;
 }
 
-function causeOf(input: ScalingInput, waiting: number, now: Instant): Cause | undefined {
+function causeOf(input: ScalingInput, now: Instant): Cause | undefined {
   const { slots, instances } = input;
   if (isBlind(input))
     // What was known to be sick is not well because nobody says anything now.
@@ -87,7 +93,7 @@ function causeOf(input: ScalingInput, waiting: number, now: Instant): Cause | un
       ? undefined
       : { code: "scale_held_blind", params: { answering: slots?.instances ?? 0, serving: instances.serving }, until: null };
   if (slots === null) return undefined;
-  return stuck(input, slots) ?? slowing(input, slots, waiting, now) ?? withoutGain(input, slots, waiting, now);
+  return stuck(input, slots) ?? slowing(input, slots, now) ?? withoutGain(input, slots, now);
 }
 
 /** Most of those that serve say nothing of their slots. */
@@ -102,46 +108,75 @@ function stuck({ policy }: ScalingInput, slots: PoolSlots): Cause | undefined {
 }
 
 /**
- * Slots of new instances have finished nothing yet, so that after a rise the finishing per slot falls for a while whatever happens. Until that is over it is told
- * by all slots together: they must not finish less than the fewer did before.
+ * What ends in the minute is compared with what that much time in busy slots usually brings. A slot that became busy within it holds a job that has not ended yet.
+ * Where a job takes more than half of that minute, none may have ended in those that a rise brought: until that is over, all together must not finish less than the
+ * fewer did before. Whether anything waits is not asked: jobs that take ever longer fill more and more slots, and each of them would ask for more instances.
  */
-function slowing(input: ScalingInput, slots: PoolSlots, waiting: number, now: Instant): Cause | undefined {
-  const { perBusySlot, usualPerBusySlot: usual, throughput } = slots;
-  if (waiting === 0 || perBusySlot === null || usual === null || usual <= 0) return undefined;
-  const busy = slots.progressing + slots.stuck;
+function slowing(input: ScalingInput, slots: PoolSlots, now: Instant): Cause | undefined {
+  const { perBusySlot, usualPerBusySlot: usual, throughput, busySeconds } = slots;
+  if (perBusySlot === null || usual === null || usual <= 0 || busySeconds === null) return undefined;
+  const params = { now: perMinute(perBusySlot), usual: perMinute(usual) };
   const lastUp = input.state?.lastUp ?? null;
   const judgedAt = lastUp === null ? now : lastUp.at + judgedAfter(slots);
-  const isYoung = now < judgedAt;
-  const before = lastUp?.throughput ?? null;
-  const isSlow = isYoung
-    ? before !== null && isFarBelow(throughput ?? perBusySlot * busy, before)
-    : isFarBelow(perBusySlot * busy, usual * busy);
-  if (!isSlow) return undefined;
-  const params = { now: perMinute(perBusySlot), usual: perMinute(usual) };
-  return { code: "scale_held_slowing", params, until: isYoung ? judgedAt : null };
+  if (now < judgedAt && 1_000 / usual > MEASURED_MS / 2) {
+    if (lastUp === null || lastUp.throughput === null || throughput === null) return undefined;
+    const isLess = isFarBelow(throughput * MEASURED_S, lastUp.throughput * MEASURED_S);
+    return isLess ? { code: "scale_held_slowing", params, until: judgedAt } : undefined;
+  }
+  const busy = slots.progressing + slots.stuck;
+  // Between the beginning of the minute and now the number rose, on the average at half time.
+  const begun = Math.min(busy, Math.max(0, 2 * (busy - busySeconds / MEASURED_S)));
+  const isSlow = isFarBelow(perBusySlot * busySeconds + begun, usual * busySeconds);
+  return isSlow ? { code: "scale_held_slowing", params, until: null } : undefined;
 }
 
-/** Both in jobs per second over a minute; of few jobs it is often chance. */
-function isFarBelow(perSecond: number, usual: number): boolean {
-  const expected = (usual * MEASURED_MS) / 1_000;
-  return (perSecond * MEASURED_MS) / 1_000 + Math.sqrt(expected) < expected * SLOW_SHARE;
+/** By more than chance: both are numbers of jobs, and of few it is often chance. */
+function isFarBelow(ended: number, expected: number): boolean {
+  return ended + Math.sqrt(expected) < expected * SLOW_SHARE;
 }
 
-/** Judged where instances are what is missing: more waits than the free slots could take, and all that the rise asked for serve long enough. */
-function withoutGain({ state, instances }: ScalingInput, slots: PoolSlots, waiting: number, now: Instant): Cause | undefined {
+/**
+ * What all can do together is compared with what the fewer could do before the rise: both only where more waits than the free slots could take, for else it is what
+ * arrives that is measured. All that have served for long enough must have brought their part.
+ */
+function withoutGain(input: ScalingInput, slots: PoolSlots, now: Instant): Cause | undefined {
+  const { state, desired } = input;
   const lastUp = state?.lastUp ?? null;
-  if (lastUp === null || state?.direction !== "up" || lastUp.from === 0 || waiting <= slots.free) return undefined;
-  const { throughput: before, from, to } = lastUp;
+  if (lastUp === null || state?.direction !== "up" || !isSaturated(input) || !isJudged(input, lastUp, now)) return undefined;
+  const { throughput: before, from } = lastUp;
   if (before === null || before === 0 || slots.throughput === null) return undefined;
-  if (instances.fullSince === null || now < Math.max(lastUp.at, instances.fullSince) + judgedAfter(slots)) return undefined;
+  const to = Math.min(desired, seasoned(input, now));
   if (slots.throughput > before * (1 + GAIN_SHARE * (to / from - 1))) return undefined;
   return { code: "scale_held_no_gain", params: { from, to, before: perMinute(before), now: perMinute(slots.throughput) }, until: null };
 }
 
+/** More waits than the free slots could take. */
+export function isSaturated({ demand, slots }: Pick<ScalingInput, "demand" | "slots">): boolean {
+  return slots !== null && demand.reading !== null && demand.reading.backlog > slots.free;
+}
+
+type Judged = Pick<ScalingInput, "instances" | "slots">;
+
+/** Whether what the rise brought can be told: it and those that followed it made enough of a difference, and it was long enough ago. */
+export function isJudged(input: Judged, { at, from, to }: LastUp, now: Instant): boolean {
+  if (input.slots === null || now < at + judgedAfter(input.slots)) return false;
+  return seasoned(input, now) >= Math.max(to, from * JUDGED_RATIO);
+}
+
+/** How many have served for so long that what they do can be told. */
+function seasoned({ instances, slots }: Judged, now: Instant): number {
+  if (slots === null) return 0;
+  const from = now - judgedAfter(slots);
+  return instances.since.filter((since) => since <= from).length;
+}
+
+/** One that could not be judged for so long is not waited for: places that nobody gets, instances that do not stay. */
+export const LONGEST_UNJUDGED_MS = 30 * 60_000;
+
 /** So long after more instances came what they do cannot be told. */
 function judgedAfter({ usualPerBusySlot: usual }: PoolSlots): number {
   const jobMs = usual === null || usual <= 0 ? 0 : 1_000 / usual;
-  return Math.min(MEASURED_MS + JOBS_BEFORE_JUDGED * jobMs, LONGEST_UNJUDGED_MS);
+  return Math.min(MEASURED_MS + JOBS_BEFORE_JUDGED * jobMs, LONGEST_JUDGED_AFTER_MS);
 }
 
 function perMinute(perSecond: number): number {

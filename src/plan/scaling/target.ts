@@ -59,6 +59,12 @@ export function planTarget(pool: PoolSnapshot, now: Instant, draft: Draft): void
     draft.decide({ kind: "set_desired", from: input.desired, to: outcome.desired, state, reason: outcome.change });
   }
   const facts = { target: name, desired: outcome.desired, replicas: object.replicas };
+  if (hand !== undefined && pool.scale === null && outcome.change === null && outcome.recommendation !== null) {
+    // The other replicas of the controller answer KEDA too: what is decided is in the store from the beginning.
+    const state = { desired: outcome.desired, changedAt: now, direction: null, lastUp: null, recent: [] };
+    const why = reason("scale_through_keda", { ...facts, owner: nameOfOwner(hand) });
+    draft.decide({ kind: "set_desired", from: outcome.desired, to: outcome.desired, state, reason: why });
+  }
   if (hand !== undefined) return draft.hold("", reason("scale_through_keda", { ...facts, owner: nameOfOwner(hand) }));
   if (object.replicas === outcome.desired) return draft.hold("", reason("scale_target_follows", facts));
   const move = { from: object.replicas, to: outcome.desired };
@@ -139,6 +145,10 @@ function inputOfTarget(pool: PoolSnapshot, policy: ScalePolicy, { fullSince }: T
   return {
     ...inputOf(pool, policy),
     desired: pool.scale?.desired ?? replicas,
-    instances: { serving: Math.min(readyReplicas, replicas), coming: Math.max(0, replicas - readyReplicas), fullSince },
+    instances: {
+      serving: Math.min(readyReplicas, replicas),
+      coming: Math.max(0, replicas - readyReplicas),
+      since: fullSince === null ? [] : Array.from({ length: readyReplicas }, () => fullSince),
+    },
   };
 }

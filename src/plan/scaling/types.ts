@@ -29,8 +29,8 @@ export interface ScalingInput {
     readonly serving: number;
     /** Being made: they are counted as capacity already. */
     readonly coming: number;
-    /** Since when at least `desired` serve; null: they do not. */
-    readonly fullSince: Instant | null;
+    /** Since when each of those that serve does, oldest first. */
+    readonly since: readonly Instant[];
   };
   /** Before it the controller is new or was away: that nobody says anything of slots means nothing yet. */
   readonly settledAt: Instant;

@@ -41,7 +41,16 @@ export const aDemand: fc.Arbitrary<DemandView> = fc
 
 const rate = orNull(fc.double({ min: 0, max: 20, noNaN: true }));
 export const someSlots: fc.Arbitrary<PoolSlots> = fc
-  .record({ instances: size, free: size, progressing: size, stuck: size, throughput: rate, perBusySlot: rate, usualPerBusySlot: rate })
+  .record({
+    instances: size,
+    free: size,
+    progressing: size,
+    stuck: size,
+    throughput: rate,
+    busySeconds: rate,
+    perBusySlot: rate,
+    usualPerBusySlot: rate,
+  })
   .map((each) => ({ ...each, total: each.free + each.progressing + each.stuck }));
 
 const aState: fc.Arbitrary<ScaleState> = fc.record({
@@ -63,7 +72,11 @@ export const anInput = (policy: fc.Arbitrary<ScalePolicy>): fc.Arbitrary<Scaling
       state: orNull(aState),
       demand: aDemand,
       slots: orNull(someSlots),
-      instances: fc.record({ serving: size, coming: size, fullSince: orNull(past) }),
+      instances: fc.record({
+        serving: size,
+        coming: size,
+        since: fc.array(past, { maxLength: 40 }).map((all) => all.toSorted((a, b) => a - b)),
+      }),
       settledAt: fc.oneof(past, fc.constant(NOON + 5_000)),
       recommended: fc.array(fc.record({ at: past, size }), { maxLength: 8 }).map((all) => all.toSorted((a, b) => a.at - b.at)),
       heldSince: orNull(past),

@@ -32,6 +32,7 @@ export function slots(more: Partial<PoolSlots> = {}): PoolSlots {
     progressing: 8,
     stuck: 0,
     throughput: 2,
+    busySeconds: 480,
     perBusySlot: 0.25,
     usualPerBusySlot: 0.25,
     ...more,
@@ -57,7 +58,7 @@ export function scalingInput({ policy, bounds, instances, ...rest }: InputParts 
     state: stateOf({ desired }),
     demand: demand(20),
     slots: null,
-    instances: { serving: desired, coming: 0, fullSince: NOON - 600_000, ...instances },
+    instances: { serving: desired, coming: 0, since: Array.from({ length: desired }, () => NOON - 600_000), ...instances },
     settledAt: NOON - 60_000,
     // It has been wanted for longer than any window.
     recommended: [{ at: NOON - 3_600_000, size: 0 }],
