@@ -33,6 +33,8 @@ export function structural(schema: Json, path: string, about: Annotated): Json {
   return {
     ...(about.descriptions[path] === undefined ? {} : { description: about.descriptions[path] }),
     ...kept,
+    // A flag beside the bound there, the bound itself in JSON Schema.
+    ...(schema["exclusiveMinimum"] === undefined ? {} : { minimum: schema["exclusiveMinimum"], exclusiveMinimum: true }),
     ...(schema["const"] === undefined ? {} : { enum: [schema["const"]] }),
     ...(properties === undefined
       ? {}
