@@ -247,7 +247,8 @@ type Path = readonly (string | Readonly<Record<string, string | number>>)[];
 
 function partOf(part: Path[number]): string {
   if (typeof part === "string") return encodeURIComponent(part);
-  return `?${new URLSearchParams(Object.entries(part).map(([name, value]) => [name, String(value)])).toString()}`;
+  const pairs = Object.entries(part).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return `?${pairs.join("&")}`;
 }
 
 /** Ends a call when it lasts too long, or when its caller says so. */
