@@ -11,7 +11,7 @@ import { aDemand, aFallback, anInput, aPolicy, someSlots } from "./testing/arbit
 import { NOON } from "./testing/builders.ts";
 import type { Recommendation, ScalingInput } from "./types.ts";
 
-const RUNS = { numRuns: 3_000 };
+const RUNS = { numRuns: 1_500 };
 const any = anInput(aPolicy({ fallback: aFallback, pausedAt: fc.option(fc.nat(40), { nil: undefined, freq: 4 }) }));
 const unpaused = anInput(aPolicy({ fallback: aFallback }));
 
@@ -159,7 +159,7 @@ describe("look after look", () => {
           if (before !== undefined) expect(at - before).toBeGreaterThanOrEqual(policy.cooldown);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: 250 },
     );
   });
 
@@ -177,7 +177,7 @@ describe("look after look", () => {
           expect(Math.abs(total)).toBeLessThanOrEqual(Math.max(step.instances, Math.ceil((begun * step.percent) / 100)));
         }
       }),
-      { numRuns: 500 },
+      { numRuns: 250 },
     );
   });
 });
