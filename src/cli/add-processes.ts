@@ -77,6 +77,11 @@ export function addProcesses(program: Command, context: CliContext, processes: P
       "the ServiceAccount that makes the objects of Pools which name none (default: the controller itself)",
     )
     .option("--connections <file>", "from which Pools read their demand; read again when it changes (docs/scaling.md)")
+    .option("--keda-scaler <address>", "serves KEDA's external scaler contract here, such as 127.0.0.1:6000 (docs/keda.md)")
+    .option("--keda-tls-cert <file>", "of the scaler for KEDA: without it, it listens on loopback addresses alone")
+    .option("--keda-tls-key <file>", "the key of that certificate")
+    .option("--keda-client-ca <file>", "whoever asks must show a certificate of this authority")
+    .option("--keda-token-file <file>", "a token a line: a trigger's metadata must hold one of them as `token`")
     .option("--priority-classes", "the cluster has the PriorityClasses of deploy/: pods get that of their pool")
     .option("--sqs-queue <url>", "takes notices from this queue; may be repeated; credentials as the AWS SDK finds them", collect)
     .option("--sqs-endpoint <url>", "where SQS is, in the place of the queue's host")

@@ -80,6 +80,11 @@ export interface ControllerCommandOptions extends GlobalOptions {
   readonly kubeBurst?: number;
   readonly instancesAccount?: string;
   readonly connections?: string;
+  readonly kedaScaler?: string;
+  readonly kedaTlsCert?: string;
+  readonly kedaTlsKey?: string;
+  readonly kedaClientCa?: string;
+  readonly kedaTokenFile?: string;
   readonly priorityClasses?: boolean;
   readonly spotLead: number;
   readonly logLevel: string;

@@ -33,8 +33,14 @@ export async function controller(context: CliContext, options: ControllerCommand
     auth,
     authAudience,
     connections,
+    kedaScaler,
+    kedaTlsCert,
+    kedaTlsKey,
+    kedaClientCa,
+    kedaTokenFile,
     ...rest
   } = options;
+  const path = (file: string | undefined) => (file === undefined ? undefined : resolve(context.cwd, file));
   if ((absorbPerSecond === undefined) !== (absorbAtOnce === undefined))
     throw new UsageError("absorption_incomplete", "What a site absorbs is told whole.", {
       found: absorbPerSecond === undefined ? "--absorb-at-once alone" : "--absorb-per-second alone",
@@ -52,7 +58,14 @@ export async function controller(context: CliContext, options: ControllerCommand
       kubernetes: auth === "kubernetes",
       audience: authAudience,
     },
-    connections: connections === undefined ? undefined : resolve(context.cwd, connections),
+    connections: path(connections),
+    keda:
+      kedaScaler === undefined
+        ? undefined
+        : {
+            ...{ listen: kedaScaler, certFile: path(kedaTlsCert), keyFile: path(kedaTlsKey) },
+            ...{ clientCaFile: path(kedaClientCa), tokenFile: path(kedaTokenFile) },
+          },
     webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : secretOf(context, webhookSecretFile),
     spotLeadMs: spotLead,
     queues: {

@@ -21,6 +21,7 @@ import { VERSION } from "../version.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
 import { composeController } from "./controller.ts";
 import { assertQueueUrl } from "../../notices/sqs/queue-url.ts";
+import type { KedaScalerSetup } from "./keda-scaler.ts";
 import { type NoticeQueueOptions, startNoticeQueues } from "./notice-queues.ts";
 import { type ControllerStoreOptions, openControllerStore } from "./controller-store.ts";
 
@@ -53,6 +54,8 @@ export interface ControllerProcessOptions extends ControllerStoreOptions {
   readonly queues?: NoticeQueueOptions | undefined;
   /** A file of connections, from which Pools read their demand. */
   readonly connections?: string | undefined;
+  /** Where KEDA may ask for sizes; absent: nowhere. */
+  readonly keda?: KedaScalerSetup | undefined;
   readonly logLevel: string;
 }
 
@@ -133,6 +136,8 @@ export async function runController(options: ControllerProcessOptions): Promise<
     );
   log.info({ url }, "the controller's API is up");
   tellReady({ controller: url });
+  // gRPC is large: only who serves it loads it.
+  const keda = options.keda && (await (await import("./keda-scaler.ts")).startScaler(options.keda, composed.sizes, log));
   // It starts once it has seen the whole cluster, which may be away for as long as it likes.
   await Promise.race([composed.controller.start(), asked]);
   // Whose machine is whose is known now.
@@ -146,6 +151,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
   await composed.handOver();
   connections?.stop();
   await queues?.stop();
+  await keda?.close();
   await server.close();
   await composed.close();
   await kube.close();

@@ -4,6 +4,7 @@ import { createExecutor } from "../../act/executor.ts";
 import { watchCommits } from "../../control/commits.ts";
 import { Controller } from "../../control/controller.ts";
 import type { Pass } from "../../control/pass.ts";
+import { DecidedSizes } from "../../control/decided-sizes.ts";
 import { createControlPlane } from "../../control/control-plane.ts";
 import type { FreezeSource } from "../../control/freeze-config.ts";
 import { GatewayRegistry } from "../../control/gateways.ts";
@@ -97,6 +98,8 @@ export interface ControllerComposition {
 export interface ComposedController {
   readonly controller: Controller;
   readonly controlPlane: ControlPlane;
+  /** For others who set sizes: KEDA. */
+  readonly sizes: DecidedSizes;
   /** Where queues bring what they receive. */
   readonly notices: NoticeDoor;
   /** The other replicas take over at once; nothing where there is none. */
@@ -121,7 +124,9 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
   const store = watchCommits(options.store, (pool, changes, now) => {
     feedMetrics(metrics, pool, changes, journal);
     journal.committed(pool, changes, now);
+    if (changes.some(({ kind }) => kind === "set_desired")) sizes?.changed(pool);
   });
+  let sizes: DecidedSizes | undefined;
   const world = createWorld({ api: kube, clock, random, log: say });
   const pools = createInformer({ api: kube, type: POOLS, clock, random, log: say, parse: poolParser(options.instancesAccount) });
   const writer = new PoolWriter(kube, clock, say);
@@ -259,8 +264,10 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
   tellPools(journal, writer, pools);
 
   const started = controller;
+  sizes = new DecidedSizes({ store, controller: started, pools });
   return {
     controller: started,
+    sizes,
     notices: { desk: notices, heartbeats, stateOf: (machine) => machineStateOf(world, (each) => notices.knows(each), machine) },
     controlPlane: createControlPlane({
       controller: started,
