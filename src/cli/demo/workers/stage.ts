@@ -43,6 +43,8 @@ export function variantOf({ site }: Stage, name: string, isBounded: boolean): Wo
       QUEUE: queueOf(name),
       SLOTS: String(SLOTS),
       NO_PROGRESS: isBounded ? String(NO_PROGRESS_MS) : "off",
+      // A job that hung once would hang again.
+      ON_REAPED: "dead",
       RECORD: recordFileOf(site, name),
       [POOL_MARK]: name,
     },
@@ -107,7 +109,7 @@ function jobs(prefix: string, count: number, payload: object): readonly NewJob[]
 
 /** First as many that hang as there are slots; then these, every third of the first ones hanging. */
 export const FIRST_HANGING = FLOOR * SLOTS;
-export const MIXED = { good: 48, hanging: 8 } as const;
+export const MIXED = { good: 100, hanging: 8 } as const;
 
 export function mixedJobs(prefix: string): readonly NewJob[] {
   const good = goodJobs(`${prefix}-good`, MIXED.good);
