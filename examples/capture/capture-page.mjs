@@ -18,7 +18,14 @@ const LOOK_EVERY_MS = 100;
 // No sandbox: it needs rights that a container does not have. The container is the wall.
 const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-port=0"];
 const browser = spawn("chromium", [...flags, `--user-data-dir=${join(tmpdir(), "profile")}`, url], { stdio: ["ignore", "ignore", "pipe"] });
-browser.once("exit", () => process.exit(1));
+let said = "";
+browser.stderr.on("data", (chunk) => {
+  said = `${said}${chunk}`.slice(-500);
+});
+browser.once("exit", () => {
+  console.error(said);
+  process.exit(1);
+});
 browser.once("error", (error) => {
   console.error(error.message);
   process.exit(1);

@@ -27,7 +27,8 @@ export function defaultRoot(): string {
 export function newChildFolder(root: string): string {
   const own = join(root, lifeOf(process.pid));
   mkdirSync(own, { recursive: true, mode: 0o700 });
-  return mkdtempSync(join(own, "child-"));
+  // Short, because programs put sockets into it, whose paths may have 107 characters: Chromium adds 46.
+  return mkdtempSync(join(own, "c-"));
 }
 
 /** With all that is in it. What cannot be removed is left for the next life, and told by a false. */

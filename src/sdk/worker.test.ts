@@ -71,13 +71,16 @@ describe("jobs go through slots", () => {
 
   test("what it says of its slots is what the model reads, and busy ones are obligations (K4)", async () => {
     await put(1);
-    const worker = await start({ run: ({ id }, { signal, progress }) => (progress(3), id === "job-1" ? hang(signal) : undefined) });
+    const worker = await start({
+      slots: 1,
+      run: ({ id }, { signal, progress }) => (progress(3), id === "job-1" ? hang(signal) : undefined),
+    });
     await expect.poll(() => worker.slots.busy).toBe(1);
     const slots = slotsSchema.parse(await (await fetch(`${worker.base}/slots`)).json());
     expect(slots).toEqual({
       bootId: worker.instance.bootId,
       flow: "queue/captures",
-      total: 2,
+      total: 1,
       busy: [{ slot: 0, job: "job-1", ageMs: expect.any(Number), quietMs: expect.any(Number), progress: 3 }],
       outcomes: { done: 0, nothing: 0, reaped: 0, failed: 0 },
     });

@@ -13,6 +13,7 @@ const NEEDED = {
   initdb: "postgresql",
   openssl: "openssl",
   promtool: "prometheus",
+  chromium: "chromium",
   "redis-server": "redis-server",
 };
 /** Of 1.x: older ones lack `--subresource` and print other tables. Debian 12 has 1.20, Debian 13 a good one. */
