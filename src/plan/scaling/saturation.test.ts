@@ -40,6 +40,11 @@ describe("it does not grow (K6, I23)", () => {
     ["while those that were sick say nothing of themselves", { slots: null, heldSince: NOON - 60_000 }, "2 stays scale_held_blind"],
     ["while only few of them do", { slots: slots({ instances: 1 }), heldSince: NOON - 60_000 }, "2 stays scale_held_blind"],
     ["while the controller is too new to know", { slots: null, settledAt: NOON + 5_000 }, "2 stays scale_settling"],
+    [
+      "while many small rises together have raised nothing",
+      { desired: 20, demand: demand(300), slots: slots({ instances: 20, throughput: 2.1 }), state: rise({ from: 12, to: 13 }) },
+      "20 stays scale_held_no_gain",
+    ],
   ])("%s", (_, input, expected) => expect(decided(input)).toBe(expected));
 });
 
@@ -75,7 +80,7 @@ describe("it grows", () => {
     ["where what was done before the rise was bounded by what arrived", { state: rise({ throughput: null }) }, "6 scale_up"],
     [
       "where so little was added that chance hides it",
-      { desired: 20, demand: demand(300), state: rise({ from: 18, to: 20 }) },
+      { desired: 20, demand: demand(300), slots: slots({ instances: 20 }), state: rise({ from: 18, to: 20 }) },
       "30 scale_up",
     ],
     ["where the last rise came from zero", { state: rise({ from: 0, throughput: 0 }) }, "6 scale_up"],

@@ -43,3 +43,9 @@ test("what is done where little waits is not kept: it says what arrives, not wha
   expect(stateAfter({ ...parts, slots: slots({ free: 3 }) }, 4, NOON).lastUp?.throughput).toBeNull();
   expect(stateAfter({ ...parts, slots: slots({ free: 2 }) }, 4, NOON).lastUp?.throughput).toBe(2);
 });
+
+test("a rise of which nothing can be told gives way to the next one", () => {
+  const state = stateOf({ desired: 8, direction: "up", lastUp: { ...lastUp, throughput: null } });
+  const next = stateAfter({ desired: 8, state, slots: slots(), policy, instances: FULL, demand: demand(90) }, 12, NOON - 50_000);
+  expect(next.lastUp).toEqual({ at: NOON - 50_000, from: 8, to: 12, throughput: 2 });
+});
