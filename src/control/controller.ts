@@ -359,7 +359,7 @@ export class Controller {
     const watched = watchedOf(entry, rows);
     const { spec } = entry.document;
     this.#parts.health.follow(instances, watched);
-    if (spec.driver === "worker") this.#parts.slots.follow(entry.key, instances, watched, spec.worker.stuckAfter);
+    if (spec.driver === "worker") this.#parts.slots.follow(entry.key, watched, spec.worker.stuckAfter);
     if (entry.isDeleting) this.#parts.demand.forget(entry.key);
     else this.#parts.demand.follow(entry.key, entry.document);
     this.#parts.targets?.follow(entry.key, entry.document);

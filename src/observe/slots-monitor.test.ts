@@ -45,7 +45,7 @@ function watched(instance: string, more: Partial<Watched> = {}): Watched {
 }
 
 function follow(...instances: readonly Watched[]): void {
-  monitor.follow(POOL, new Set(["a", "b"]), instances, STUCK_AFTER);
+  monitor.follow(POOL, instances, STUCK_AFTER);
 }
 
 test("busy slots are told apart by whether work was done lately (K4)", async () => {
@@ -170,4 +170,20 @@ test("instances that are not followed any more are not asked, of a pool that is 
   monitor.forget(POOL);
   await clock.advance(10_000);
   expect([asked, monitor.slotsOf("a", 1), clock.pendingTimers]).toEqual([3, null, 0]);
+});
+
+test("of thousands each is asked less often, and believed for as long", async () => {
+  const many = Array.from({ length: 2_000 }, (_, at) => `i-${at}`);
+  for (const each of many) answers.set(each, slots());
+  follow(...many.map((each) => watched(each)));
+  await clock.advance(0);
+  asked = 0;
+  await clock.advance(8_000);
+  expect(asked).toBe(4_000);
+  answers.set("i-0", new Error("no connection"));
+  await clock.advance(11_000);
+  expect(monitor.slotsOf("i-0", 1)).not.toBeNull();
+  await clock.advance(2_000);
+  expect(monitor.slotsOf("i-0", 1)).toBeNull();
+  monitor.stop();
 });

@@ -15,7 +15,9 @@ import { ThroughputWindow } from "./throughput.ts";
 
 /** Not more often than this, however often its health is asked for. */
 const LEAST_EVERY_MS = 500;
-/** An answer that is older says nothing any more. */
+/** Of all that are followed at most so many are asked in a second: beyond it each is asked less often. */
+const MOST_PER_SECOND = 500;
+/** An answer that is older, or three times as old as answers come, says nothing any more. */
 const FORGET_AFTER_MS = 10_000;
 /** Of one that does not know the call. */
 const SILENT_EVERY_MS = 5_000;
@@ -33,6 +35,8 @@ export interface SlotsMonitorParts {
 interface PoolEntry {
   stuckAfterMs: number;
   readonly throughput: ThroughputWindow;
+  /** Those that are followed. */
+  readonly instances: Set<string>;
 }
 
 interface Entry {
@@ -54,18 +58,20 @@ export class SlotsMonitor {
   }
 
   /** Follows exactly these instances of the pool from now on. */
-  follow(pool: string, instances: ReadonlySet<string>, watched: readonly Watched[], stuckAfterMs: number): void {
+  follow(pool: string, watched: readonly Watched[], stuckAfterMs: number): void {
     const known = this.#pools.get(pool);
-    if (known === undefined) this.#pools.set(pool, { stuckAfterMs, throughput: new ThroughputWindow(this.#parts.clock.monotonic()) });
+    if (known === undefined)
+      this.#pools.set(pool, { stuckAfterMs, throughput: new ThroughputWindow(this.#parts.clock.monotonic()), instances: new Set() });
     else known.stuckAfterMs = stuckAfterMs;
     const wanted = new Map(watched.map((each) => [each.instance, each]));
-    for (const instance of instances) if (!wanted.has(instance)) this.#drop(instance);
+    for (const instance of this.#pools.get(pool)?.instances ?? []) if (!wanted.has(instance)) this.#drop(instance);
     for (const each of watched) this.#keep(pool, each);
   }
 
   forget(pool: string): void {
+    const known = this.#pools.get(pool);
     this.#pools.delete(pool);
-    for (const [instance, entry] of this.#entries) if (entry.pool === pool) this.#drop(instance);
+    for (const instance of known?.instances ?? []) this.#drop(instance);
   }
 
   stop(): void {
@@ -78,7 +84,8 @@ export class SlotsMonitor {
     const pool = entry && this.#pools.get(entry.pool);
     if (entry === undefined || pool === undefined || entry.watched.incarnation !== incarnation) return null;
     const agoMs = this.#parts.clock.monotonic() - entry.answeredAt;
-    return entry.slots === null || agoMs > FORGET_AFTER_MS ? null : viewOf(entry.slots, pool.stuckAfterMs, agoMs);
+    const forgetAfterMs = Math.max(FORGET_AFTER_MS, 3 * this.#everyMs(entry.watched));
+    return entry.slots === null || agoMs > forgetAfterMs ? null : viewOf(entry.slots, pool.stuckAfterMs, agoMs);
   }
 
   /** Of these instances; null when none of them says anything. */
@@ -105,12 +112,15 @@ export class SlotsMonitor {
     if (entry !== undefined) this.#drop(watched.instance);
     const fresh: Entry = { watched, pool, slots: null, answeredAt: 0, timer: undefined };
     this.#entries.set(watched.instance, fresh);
+    this.#pools.get(pool)?.instances.add(watched.instance);
     this.#schedule(fresh, 0);
   }
 
   #drop(instance: string): void {
-    this.#entries.get(instance)?.timer?.cancel();
+    const entry = this.#entries.get(instance);
+    entry?.timer?.cancel();
     this.#entries.delete(instance);
+    if (entry !== undefined) this.#pools.get(entry.pool)?.instances.delete(instance);
   }
 
   #schedule(entry: Entry, delayMs: number): void {
@@ -125,7 +135,11 @@ export class SlotsMonitor {
     if (this.#entries.get(instance) !== entry) return;
     const isItself = answer !== undefined && answer !== null && (target.bootId === null || answer.bootId === target.bootId);
     if (isItself) this.#take(entry, answer, clock.monotonic());
-    this.#schedule(entry, answer === null ? SILENT_EVERY_MS : Math.max(entry.watched.everyMs, LEAST_EVERY_MS));
+    this.#schedule(entry, Math.max(this.#everyMs(entry.watched), answer === null ? SILENT_EVERY_MS : 0));
+  }
+
+  #everyMs({ everyMs }: Watched): number {
+    return Math.max(everyMs, LEAST_EVERY_MS, (this.#entries.size / MOST_PER_SECOND) * 1_000);
   }
 
   #take(entry: Entry, slots: Slots, at: number): void {
