@@ -20,6 +20,11 @@ const rise = (more: Partial<{ at: number; from: number; to: number; throughput: 
 describe("it does not grow (K6, I23)", () => {
   test.each<readonly [string, InputParts, string]>([
     ["while more of the busy slots are stuck than may be", { slots: slots({ progressing: 6, stuck: 2 }) }, "2 stays scale_held_stuck"],
+    [
+      "while the few that say anything are stuck",
+      { instances: { serving: 9 }, slots: slots({ instances: 1, progressing: 2, stuck: 2 }) },
+      "2 stays scale_held_stuck",
+    ],
     ["while all that is busy is stuck", { slots: slots({ progressing: 0, stuck: 8 }) }, "2 stays scale_held_stuck"],
     [
       "while a busy slot finishes far less than is usual",

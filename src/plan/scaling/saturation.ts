@@ -86,14 +86,16 @@ interface Cause {
 }
 
 function causeOf(input: ScalingInput, now: Instant): Cause | undefined {
-  const { slots, instances } = input;
+  const { slots, instances, heldSince } = input;
+  // Also when only few of them say so.
+  const known = slots === null ? undefined : stuck(input, slots);
+  if (known !== undefined) return known;
   if (isBlind(input))
     // What was known to be sick is not well because nobody says anything now.
-    return input.heldSince === null
+    return heldSince === null
       ? undefined
       : { code: "scale_held_blind", params: { answering: slots?.instances ?? 0, serving: instances.serving }, until: null };
-  if (slots === null) return undefined;
-  return stuck(input, slots) ?? slowing(input, slots, now) ?? withoutGain(input, slots, now);
+  return slots === null ? undefined : (slowing(input, slots, now) ?? withoutGain(input, slots, now));
 }
 
 /** Most of those that serve say nothing of their slots. */
