@@ -31,7 +31,7 @@ export function endedOf({ done, nothing, failed, reaped, dead }: TaggedCounts): 
 
 /** Why nothing could be shown of this pool now; empty: it can. */
 export function hindrancesOf({ mode, freeze, scale, desired, max }: PoolView): readonly string[] {
-  if (scale == null) return ["its controller has not looked at it yet"];
+  if (scale === null || scale === undefined) return ["its controller has not looked at it yet"];
   return [
     ...(freeze === null ? [] : [`it is frozen until ${freeze.until}: ${freeze.why}`]),
     ...(scale.pausedAt === null ? [] : [`it is paused at ${scale.pausedAt}`]),

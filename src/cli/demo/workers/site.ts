@@ -1,5 +1,4 @@
 /** A whole Relevo on this machine with the built-in queue beside it, and the workers of the example: from its document, with what the demo changes of it. */
-import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -94,7 +93,8 @@ async function startQueue({
   readonly onDeath: (name: string, how: string) => void;
 }): Promise<{ readonly queueUrl: string; readonly token: string }> {
   mkdirSync(dir, { recursive: true });
-  const token = randomBytes(24).toString("base64url");
+  // Only programs of this machine reach the queue, and only for as long as the demo lasts.
+  const token = options.ids.next("queue-token");
   const tokenFile = join(dir, "queue.token");
   writeFileSync(tokenFile, `${token}\n`, { mode: 0o600 });
   const supervisor = new Supervisor({ clock: options.clock, logDir: join(dir, "logs"), onDeath });
