@@ -75,12 +75,7 @@ async function readDemand(
   const { query, ageQuery, flowLabel } = spec;
   const dispatcher = await lease.client();
   const evaluate = (what: string, promql: string): Promise<Evaluation> => evaluateQuery(what, promql, connection, dispatcher, signal);
-  const [{ sample, date }, taken, oldest] = await Promise.all([
-    evaluate("query", query),
-    // A line of its own: the query may end in a comment.
-    evaluate("time of the sample", `timestamp(\n${query}\n)`),
-    ageQuery === undefined ? undefined : evaluate("ageQuery", ageQuery),
-  ]);
+  const { sample, date } = await evaluate("query", query);
   if (sample === undefined) throw demandError("missing", "the query has no sample", { found: query });
   const flow = sample.labels[flowLabel];
   if (flow === undefined || flow === "")
@@ -88,6 +83,11 @@ async function readDemand(
       found: sample.labels,
       todo: `keep it in the aggregation: sum by (${flowLabel}) (…)`,
     });
+  const [taken, oldest] = await Promise.all([
+    // A line of its own: the query may end in a comment.
+    evaluate("time of the sample", `timestamp(\n${query}\n)`),
+    ageQuery === undefined ? undefined : evaluate("ageQuery", ageQuery),
+  ]);
   return {
     backlog: sample.value,
     inFlight: null,

@@ -1,0 +1,132 @@
+/** The adapter against a real Prometheus, which scrapes what the test says. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { systemClock } from "../../kernel/system.ts";
+import { type SignalOf, signalSchema } from "../../model/demand.ts";
+import { type ConnectionOf, connectionSchema } from "../connections.ts";
+import type { DemandSource } from "../port.ts";
+import { look, troubleOf, within } from "../testing/look.ts";
+import { prometheusAdapter } from "./adapter.ts";
+
+const PATIENT = { timeout: 30_000, interval: 100 };
+const open: DemandSource[] = [];
+let dir: string;
+let target: Server;
+let prometheus: ChildProcess;
+let url: string;
+/** What is scraped. */
+let metrics = "";
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "relevo-prometheus-"));
+  target = createServer((_request, response) => {
+    response.writeHead(200, { "content-type": "text/plain; version=0.0.4" });
+    response.end(metrics);
+  });
+  const [targetPort, port] = [await listen(target), await freePort()];
+  await writeFile(
+    join(dir, "prometheus.yml"),
+    `scrape_configs: [{ job_name: jobs, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [{ targets: ["127.0.0.1:${targetPort}"] }] }]\n`,
+  );
+  url = `http://127.0.0.1:${port}`;
+  const files = ["--config.file", join(dir, "prometheus.yml"), "--storage.tsdb.path", join(dir, "data")];
+  prometheus = spawn("prometheus", [...files, "--web.listen-address", `127.0.0.1:${port}`, "--log.level", "error"], { stdio: "ignore" });
+  await vi.waitFor(async () => expect((await fetch(`${url}/-/ready`)).status).toBe(200), PATIENT);
+});
+afterAll(async () => {
+  if (prometheus?.exitCode === null) {
+    const ended = once(prometheus, "exit");
+    prometheus.kill("SIGKILL");
+    await ended;
+  }
+  target?.closeAllConnections();
+  target?.close();
+  await rm(dir, { recursive: true, force: true });
+});
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((source) => source.close()));
+});
+
+async function listen(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const port = await listen(server);
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+const never = (): never => {
+  throw new Error("nobody asks the API server");
+};
+
+function sourceOf(query: string, ageQuery?: string): DemandSource {
+  const spec = { kind: "prometheus", connection: "metrics", query, flowLabel: "queue", ...(ageQuery === undefined ? {} : { ageQuery }) };
+  const source = prometheusAdapter.open(
+    signalSchema.parse(spec) as SignalOf<"prometheus">,
+    connectionSchema.parse({ kind: "prometheus", name: "metrics", url }) as ConnectionOf<"prometheus">,
+    { clock: systemClock, kube: { get: never, list: never }, namespace: "shop" },
+  );
+  open.push(source);
+  return source;
+}
+
+test("a gauge is the backlog with the time at which it was scraped, and follows it (K1)", async () => {
+  metrics = 'jobs_waiting{queue="queue/orders"} 42\njobs_oldest_seconds{queue="queue/orders"} 9.5\n';
+  const source = sourceOf("jobs_waiting # of all shards", "max by (queue) (jobs_oldest_seconds)");
+  await expect
+    .poll(() => look(source, { flow: "queue/orders" }), PATIENT)
+    .toMatchObject({ backlog: 42, oldestAgeMs: 9_500, flow: "queue/orders" });
+  const { valueAt, sourceNow } = await source.read(within(10_000));
+  expect(Math.abs((sourceNow ?? 0) - (valueAt ?? 0))).toBeLessThan(5_000);
+  metrics = 'jobs_waiting{queue="queue/orders"} 3\n';
+  await expect.poll(() => look(source), PATIENT).toMatchObject({ backlog: 3, oldestAgeMs: null });
+});
+
+test("an aggregation keeps the label; without it, or over two flows, there is no backlog (K1, K11)", async () => {
+  metrics =
+    'jobs_waiting{queue="queue/orders",shard="a"} 40\njobs_waiting{queue="queue/orders",shard="b"} 2\njobs_waiting{queue="queue/other",shard="a"} 7\n';
+  const orders = sourceOf('sum by (queue) (jobs_waiting{queue="queue/orders"})');
+  await expect.poll(() => look(orders, { flow: "queue/orders" }), PATIENT).toMatchObject({ backlog: 42 });
+  expect(await troubleOf(sourceOf("sum(jobs_waiting)"))).toBe("missing");
+  expect(await troubleOf(sourceOf("sum by (queue) (jobs_waiting)"))).toBe("partial");
+  expect(await troubleOf(sourceOf('sum by (queue) (jobs_waiting{queue="queue/other"})'), { flow: "queue/orders" })).toBe("other_flow");
+});
+
+test("NaN, infinite, negative, nothing, a scalar and nonsense are trouble, and then it is believed again (K11)", async () => {
+  const source = sourceOf("jobs_waiting");
+  for (const [value, trouble] of [
+    ["NaN", "not_a_number"],
+    ["+Inf", "infinite"],
+    ["-Inf", "infinite"],
+    ["-1", "negative"],
+    ["5", "valid"],
+  ] as const) {
+    metrics = `jobs_waiting{queue="queue/orders"} ${value}\n`;
+    await expect.poll(() => troubleOf(source), PATIENT).toBe(trouble);
+  }
+  metrics = "other_metric 1\n";
+  await expect.poll(() => troubleOf(source), PATIENT).toBe("missing");
+  expect(await troubleOf(sourceOf("scalar(other_metric)"))).toBe("type_changed");
+  expect(await look(sourceOf("jobs_waiting{"))).toMatch(
+    /^unreachable: Prometheus \(connection metrics\) answered with an error: 400 .*parse error/,
+  );
+});
+
+test("an exporter that keeps its own old time is stale by that time, though Prometheus answers (K11)", async () => {
+  metrics = `jobs_held{queue="queue/orders"} 8 ${systemClock.now() - 30_000}\n`;
+  const source = sourceOf("jobs_held");
+  await expect.poll(() => look(source, { maxAgeMs: 60_000 }), PATIENT).toMatchObject({ backlog: 8 });
+  expect(await look(source, { maxAgeMs: 20_000 })).toMatch(/^stale: /);
+});
