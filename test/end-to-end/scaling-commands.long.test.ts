@@ -63,7 +63,7 @@ function relevo(args: readonly string[], onErr: (text: string, interrupt: () => 
   return new Promise((resolve) => child.once("close", (code) => resolve({ code, out, err })));
 }
 
-const fed = () => ["--connections", join(site.dir, "connections.yaml"), "--payload", GOOD];
+const fed = () => ["--connections", site.connections, "--payload", GOOD];
 const counts = () => site.queue.counts(queueOf(POOL));
 const atRest = () =>
   site.world.until("a pool at its floor", 120_000, async () => {

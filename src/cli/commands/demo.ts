@@ -113,6 +113,8 @@ interface PlayedDemo {
   readonly addresses: KubernetesAddresses;
   /** Commands in its directory find it. */
   readonly hasRunFile: boolean;
+  /** Arguments of commands that go on with it, where they are not those of the main job. */
+  readonly goOn?: readonly string[];
   stop(): Promise<void>;
 }
 
@@ -127,8 +129,8 @@ async function play(name: DemoName, nodes: number, options: DemoOptions): Promis
       return { report, stop, addresses, hasRunFile: false, table: renderKubernetes(report) };
     }
     case "workers": {
-      const { report, stack, stop } = await playWorkers(options);
-      return { report, stop, addresses: stack, hasRunFile: true, table: renderWorkers(report) };
+      const { report, stack, connections, stop } = await playWorkers(options);
+      return { report, stop, addresses: stack, hasRunFile: true, goOn: workersHints(connections), table: renderWorkers(report) };
     }
     case "main-job": {
       const { report, stack, stop } = await playMainJob(options);
@@ -141,7 +143,7 @@ async function play(name: DemoName, nodes: number, options: DemoOptions): Promis
 
 function addresses(
   context: CliContext,
-  { addresses: stack, hasRunFile }: Pick<PlayedDemo, "addresses" | "hasRunFile">,
+  { addresses: stack, hasRunFile, goOn }: Pick<PlayedDemo, "addresses" | "hasRunFile" | "goOn">,
   home: string,
 ): string {
   const { bold } = palette(context);
@@ -158,6 +160,16 @@ function addresses(
     ].join("\n");
   const isHere = home === context.cwd;
   const relevo = isHere ? "npx relevo" : `node ${shellWord(process.argv[1] ?? "relevo")}`;
+  if (goOn !== undefined)
+    return [
+      "",
+      bold("the pool stays up, without work; Ctrl-C ends it"),
+      `  controller  ${stack.controllerUrl}  (API: /openapi.json, metrics: /metrics)`,
+      `  cluster     kubectl --kubeconfig ${shellWord(stack.kubeconfig)} get pools,pods -o wide`,
+      ...(isHere ? [] : [`  another one answers the commands of this directory: cd ${shellWord(home)} for this one`]),
+      ...goOn.map((args, index) => `  ${index === 0 ? "go on with" : "          "}  ${relevo} ${args}`),
+      "",
+    ].join("\n");
   return [
     "",
     bold("the fleet stays up, without load; Ctrl-C ends it"),
@@ -173,6 +185,17 @@ function addresses(
     `              ${relevo} doctor`,
     "",
   ].join("\n");
+}
+
+function workersHints(connections: string): readonly string[] {
+  const fed = `--connections ${shellWord(connections)} --payload '{"frames": 20, "frameMs": 75}'`;
+  return [
+    "explain capture",
+    "get scale",
+    "check capture",
+    `verify scaling capture ${fed}`,
+    `loadtest capture ${fed} --stuck-share 0.1 --stuck-payload '{"hang": true}'`,
+  ];
 }
 
 /** Times say little where more wants to run than there are cores. */

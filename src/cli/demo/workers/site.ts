@@ -28,6 +28,8 @@ export interface WorkersSite {
   readonly token: string;
   /** Store, cluster and logs lie beneath it; it goes with the site. */
   readonly dir: string;
+  /** The controller's file of connections. */
+  readonly connections: string;
   /** Done in reverse order before the site itself stops. */
   readonly undo: (() => Promise<unknown> | unknown)[];
   stop(): Promise<void>;
@@ -73,7 +75,19 @@ export async function startSite(options: DemoOptions): Promise<WorkersSite> {
     const client = new ControllerClient({ url: stack.controllerUrl, token: null, webhookSecret: stack.webhookSecret, fetch, clock });
     const world = new DemoWorld({ client, adminUrl: stack.adminUrl, webhookSecret: stack.webhookSecret, ids, clock, signal });
     await world.until(`${NODES} nodes`, NODES_WITHIN_MS, async () => (await world.nodes()).filter(({ ready }) => ready).length >= NODES);
-    return { stack, kube, client, world, queue: new QueueClient({ url: queueUrl, token, clock }), queueUrl, token, dir, undo, stop };
+    return {
+      stack,
+      kube,
+      client,
+      world,
+      queue: new QueueClient({ url: queueUrl, token, clock }),
+      queueUrl,
+      token,
+      dir,
+      connections,
+      undo,
+      stop,
+    };
   } catch (error) {
     if (!signal.aborted) undo.shift(); // the folder with its logs is left: the error says to look there
     await stop();

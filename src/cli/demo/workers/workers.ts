@@ -9,22 +9,22 @@ import { playHealthy, playStuck } from "./acts.ts";
 import { byBacklog, byCpu, playControl } from "./control.ts";
 import { type WorkersReport, workersReportOf } from "./report.ts";
 import { poolDocument, startSite } from "./site.ts";
-import { FLOOR, happens, MAX, poolSpec, queueOf, SLOTS, type Stage, variantOf, watchWorkers } from "./stage.ts";
-import { usageOf } from "./process-trees.ts";
+import { FLOOR, MAX, poolSpec, queueOf, SLOTS, type Stage, variantOf, watchWorkers } from "./stage.ts";
 
 const POOL = "capture";
 const SERVING_WITHIN_MS = 60_000;
-const GONE_WITHIN_MS = 60_000;
 /** Of the controls: at least, and at most however long Relevo took. */
 const OBSERVED_MS = { least: 45_000, most: 90_000 };
 
 export interface RunningWorkers {
   readonly report: WorkersReport;
   readonly stack: Stack;
+  /** A file that commands need, and the arguments with which they can go on. */
+  readonly connections: string;
   stop(): Promise<void>;
 }
 
-/** Plays everything and leaves the cluster running, without workers; `stop` ends it. */
+/** Plays everything and leaves the pool running at its floor; `stop` ends it. */
 export async function playWorkers(options: DemoOptions): Promise<RunningWorkers> {
   const { clock, narrator, signal } = options;
   const startedAt = clock.monotonic();
@@ -47,8 +47,6 @@ export async function playWorkers(options: DemoOptions): Promise<RunningWorkers>
     narrator.title("act 2, stuck: jobs that hang come among the others");
     const stuck = await playStuck(stage, POOL, watch);
     watch.stop();
-    await site.kube.delete({ type: POOLS, namespace: "default", name: POOL });
-    await happens(stage, GONE_WITHIN_MS, () => usageOf(POOL).processes === 0);
 
     const observedMs = Math.min(OBSERVED_MS.most, Math.max(OBSERVED_MS.least, stuck.drainedAfterMs));
     narrator.title(
@@ -77,7 +75,7 @@ export async function playWorkers(options: DemoOptions): Promise<RunningWorkers>
       },
       clock.monotonic() - startedAt,
     );
-    return { report, stack: site.stack, stop: () => site.stop() };
+    return { report, stack: site.stack, connections: site.connections, stop: () => site.stop() };
   } catch (error) {
     await site.stop();
     throw error;
