@@ -4,7 +4,7 @@ import { addProcesses } from "./add-processes.ts";
 import { addScaling, addVerifyScaling } from "./add-scaling.ts";
 import { type CliContext, type GlobalOptions, OUTPUTS } from "./context.ts";
 import { EXIT, type ExitCode, tellError } from "./exit.ts";
-import { collect, count } from "./option-values.ts";
+import { collect, count, whole } from "./option-values.ts";
 import { optionsOf, optionsOfNested } from "./options-of.ts";
 import type { ProcessCommands } from "./process-commands.ts";
 import { VERSION } from "./version.ts";
@@ -219,6 +219,17 @@ function addOperations(program: Command, context: CliContext, ended: Ended): voi
     .option("--release", "the Pool gives its target back: it keeps its replicas")
     .action(async (pool: string, _options, command: Command) =>
       ended(await (await import("./commands/adopt.ts")).adopt(context, pool, optionsOf(command))),
+    );
+
+  program
+    .command("import")
+    .description("what other tools were told, as documents for relevo apply; nothing is applied")
+    .command("keda")
+    .description("ScaledObjects and their TriggerAuthentications as Pools with a target, and in what they differ")
+    .requiredOption("-f, --filename <file>", "YAML, or - for standard input")
+    .option("--trigger <n>", "which trigger becomes the signal, from 0 (default: the first that can)", whole)
+    .action(async (_options, command: Command) =>
+      ended(await (await import("./commands/import-keda.ts")).importKeda(context, optionsOfNested(command))),
     );
 
   program
