@@ -45,6 +45,7 @@ export const CAPABILITIES = [
   "freeze",
   "doctor",
   "scaling",
+  "external_metrics",
 ] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
@@ -189,6 +190,20 @@ export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = 
       verbs: OWNER_VERBS,
       why: "read before each write; removed only when relevo adopt names it and its UID",
     }),
+  ],
+  external_metrics: [
+    may(
+      { group: "external.metrics.k8s.io", plural: "*" },
+      {
+        place: "pool_namespace",
+        verbs: ["list"],
+        why: "the demand of Pools whose signal is a metric of KEDA or of another metrics server",
+      },
+    ),
+    may(
+      { group: "apiregistration.k8s.io", plural: "apiservices" },
+      { verbs: ["get"], names: ["v1beta1.external.metrics.k8s.io"], why: "whether such a server is there, and why it does not answer" },
+    ),
   ],
   agent: [may(PODS, { as: "agent", verbs: ["list"], why: "which instances are on its node, to tell them while the controller is away" })],
 };

@@ -84,12 +84,12 @@ describe("roles", () => {
     expect(CAPABILITIES.filter((capability) => !text.includes(`\n| \`${capability}\` |`))).toEqual([]);
   });
 
-  test("no part deletes nodes or pods, evicts, reads Secrets, writes roles, runs in pods, or has a wildcard (I8)", () => {
+  test("no part deletes nodes or pods, evicts, reads Secrets, writes roles, runs in pods, or has a wildcard but for the names of metrics (I8)", () => {
     const granted = rules.flatMap(({ apiGroups, resources, verbs }) =>
       resources.flatMap((each) => verbs.map((verb) => `${verb} ${apiGroups[0]}/${each}`)),
     );
     const dangerous = granted.filter((each) =>
-      /\*|secrets|pods\/|roles|rolebindings|delete \/(nodes|pods)|create \/pods|delete karpenter|webhookconfigurations|(?<!^get apiextensions\.k8s\.io\/)customresourcedefinitions|serviceaccounts\/token/.test(
+      /(?<!^list external\.metrics\.k8s\.io\/)\*|secrets|pods\/|roles|rolebindings|delete \/(nodes|pods)|create \/pods|delete karpenter|webhookconfigurations|(?<!^get apiextensions\.k8s\.io\/)customresourcedefinitions|serviceaccounts\/token/.test(
         each,
       ),
     );
