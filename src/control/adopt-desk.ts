@@ -24,6 +24,7 @@ import type { AdoptCommand, AdoptionResult } from "../server/adoption-state.ts";
 import type { Authority, PoolRows, Store } from "../store/port.ts";
 import type { Controller } from "./controller.ts";
 import type { PoolEntry } from "./pool-informer.ts";
+import { type Preflight, refuseByPreflight } from "./preflight-gate.ts";
 import { refuseRewound } from "./store-desk.ts";
 
 /** How long an owner may take to be gone: KEDA takes its HorizontalPodAutoscaler away first. */
@@ -41,6 +42,7 @@ export interface AdoptDeskParts {
   readonly kube: KubeApi;
   readonly pools: Informer<PoolEntry>;
   readonly clock: Clock;
+  readonly preflight?: Preflight | undefined;
 }
 
 interface Subject {
@@ -62,6 +64,7 @@ export async function adopt(parts: AdoptDeskParts, entry: PoolEntry, command: Ad
   if (rows.scale?.adopted?.uid === object.uid && othersOf(rows, { owners: autoscalersOf(owners) }, object).length === 0)
     return { ...facts, outcome: "already_adopted", at: rows.scale.adopted.at, removed: rows.scale.adopted.removed, owners: [] };
   refuseInvalidSignal(parts, pool);
+  await refuseByPreflight(parts.preflight, pool, entry.document);
   const removed = ownerToRemove(subject, owners, command);
   refuseOthers(subject, owners, removed, command);
   const gone = removed === null ? null : nameOfOwner(removed);

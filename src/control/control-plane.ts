@@ -11,8 +11,7 @@ import type { Finding } from "../model/finding.ts";
 import { ANNOTATIONS } from "../model/marks.ts";
 import type { GatewayReport, RouteCounts } from "../model/membership.ts";
 import { isLeaving, type Phase } from "../model/phase.ts";
-import { hasRoute, type PoolDocument, routeOf } from "../model/pool.ts";
-import type { PreflightRow } from "../model/preflight.ts";
+import { hasRoute, routeOf } from "../model/pool.ts";
 import type { Workload } from "../model/writer.ts";
 import type { CapacityMonitor } from "../observe/capacity.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
@@ -47,6 +46,7 @@ import type { GatewayRegistry } from "./gateways.ts";
 import type { Journal } from "./journal.ts";
 import type { Leases } from "./leases.ts";
 import type { Members } from "./members.ts";
+import type { Preflight } from "./preflight-gate.ts";
 import { protectionOf } from "./protection.ts";
 import { findWitnesses, listCordons, listNodes } from "./node-desk.ts";
 import type { PoolEntry } from "./pool-informer.ts";
@@ -86,7 +86,7 @@ export interface ControlPlaneParts {
   /** Looks at what is under this controller; absent: nobody does. */
   readonly examine?: (() => Promise<readonly Finding[]>) | undefined;
   /** Looks at what a pool's size would follow; absent: nobody does. */
-  readonly preflight?: ((document: PoolDocument) => Promise<readonly PreflightRow[]>) | undefined;
+  readonly preflight?: Preflight | undefined;
   readonly clock: Clock & { notBefore?(stamp: Instant): void };
   readonly ids: Ids;
 }

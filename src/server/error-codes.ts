@@ -22,6 +22,7 @@ const STATUS: Readonly<Record<string, number>> = {
   node_not_found: 404,
   follow_up_not_found: 404,
   scale_missing: 409,
+  preflight_refused: 409,
   subject_not_found: 404,
   notice_source_unknown: 404,
   instance_leaving: 409,
