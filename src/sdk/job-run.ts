@@ -103,6 +103,8 @@ export class JobRun {
   readonly #children = new Set<RunningChild>();
   #stopped: Stopped | null = null;
   #isOvertaken = false;
+  #isLanding = false;
+  #isOver = false;
   #timer: Timer | null = null;
 
   constructor(parts: JobParts) {
@@ -130,7 +132,9 @@ export class JobRun {
     const end = await this.#run();
     // Whatever it left running must not work on behind its back.
     await Promise.all([...this.#children].map((child) => child.end("Its job is over.")));
+    this.#isLanding = true;
     const landing = await this.#land(end);
+    this.#isOver = true;
     this.#timer?.cancel();
     this.#parts.onEnd({ end, landing });
     this.#parts.slot.release(landing === "overtaken" || this.#stopped?.why === "closing" ? null : end.outcome);
@@ -198,10 +202,11 @@ export class JobRun {
     try {
       await queue.extend(job, { leaseMs: rules.leaseMs, stamp });
     } catch (error) {
-      if (isLost(error)) return this.#overtaken(error);
+      // While its end is being told the answer to that says more: the lease is gone too once it was heard.
+      if (isLost(error)) return this.#isLanding ? undefined : this.#overtaken(error);
       report(`The lease of job ${job.id} was not extended: ${describeError(error)}`);
     }
-    if (this.#timer !== null && !this.#isOvertaken) this.#extendLater();
+    if (!this.#isOver && !this.#isOvertaken) this.#extendLater();
   }
 
   #overtaken(error: unknown): void {

@@ -250,4 +250,26 @@ describe("what does nothing is ended (K5)", () => {
     await expect.poll(async () => (await counts()).done).toBe(1);
     expect(await child?.ended).toMatchObject({ reason: "cancelled" });
   });
+
+  test("two hundred jobs leave every slot free, and each ends once (I22)", async () => {
+    await put(200);
+    const worker = await start({
+      slots: 20,
+      run: ({ id }) => {
+        if (id.endsWith("7")) throw new Error("no such page");
+      },
+      onFailed: "complete",
+    });
+    await expect.poll(async () => (await counts()).done + (await counts()).failed, { timeout: 10_000 }).toBe(200);
+    await expect.poll(() => worker.slots.free).toBe(20);
+    expect(worker.slots.view().outcomes).toEqual({ done: 180, nothing: 0, reaped: 0, failed: 20 });
+  });
+
+  test("a function that does not stop when it is told to holds up a stop for no longer than its bound", async () => {
+    await put(1);
+    const worker = await start({ slots: 1, landMs: 50, run: () => new Promise(() => undefined) });
+    await expect.poll(() => worker.slots.busy).toBe(1);
+    await worker.stop(0);
+    expect([worker.instance.state, worker.slots.busy]).toEqual(["closed", 1]);
+  });
 });

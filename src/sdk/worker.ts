@@ -143,19 +143,26 @@ export class Worker {
     return { ...address, leftovers };
   }
 
-  /** Takes nothing new from now on, finishes what it has, for `limitMs` at most, and then ends it; nothing is left when it settles. For SIGTERM. */
+  /**
+   * Takes nothing new from now on, finishes what it has, for `limitMs` at most, and then ends it and gives it back; no child is left when it settles. What is done
+   * in this process and does not end when it is told to is waited for no longer than an end is tried to be told. For SIGTERM.
+   */
   async stop(limitMs = 0): Promise<void> {
     if (this.instance.state !== "closed") await this.instance.perform("drain", "stop", null);
+    await this.#finishWithin(limitMs);
+    this.#stopping.abort();
+    this.#wake();
+    await this.instance.perform("close", "stop", null);
+    await this.#finishWithin(this.#rules.landMs);
+    await this.instance.stop();
+    process.off("exit", this.#endChildrenAtExit);
+  }
+
+  async #finishWithin(limitMs: number): Promise<void> {
     const limit = new AbortController();
     const late = this.#clock.sleep(limitMs, limit.signal).catch(() => undefined);
     await Promise.race([late, this.#whenFinished()]);
     limit.abort();
-    this.#stopping.abort();
-    this.#wake();
-    await this.instance.perform("close", "stop", null);
-    await this.#whenFinished();
-    await this.instance.stop();
-    process.off("exit", this.#endChildrenAtExit);
   }
 
   async #whenFinished(): Promise<void> {
