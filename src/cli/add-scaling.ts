@@ -51,6 +51,7 @@ export function addVerifyScaling(verify: Command, context: CliContext, ended: En
     .option("--jobs <n>", "how many (default: enough for two instances more)", jobs)
     .addOption(durationOption("--within <duration>", "the window in which it must happen", 120_000))
     .addOption(durationOption("--control <duration>", "so long before it nothing is put in, and nothing may move", 10_000))
+    .option("--report <file>", "where the report goes too, as JSON: the evidence of an acceptance")
     .action(async (pool: string, _options, command: Command) =>
       ended(await (await import("./scaling/verify-scaling.ts")).verifyScaling(context, pool, optionsOfNested(command))),
     );

@@ -2,6 +2,8 @@
  * `relevo verify scaling POOL`: whether its scaler works, by its effect (K9): first nothing is put in, and nothing may move; then a tagged backlog, on which more
  * instances must serve and which must be gone within the stated window. What was put in is taken back whatever happens. Exit code 0 only when it is accepted.
  */
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { formatInstant } from "../../kernel/clock.ts";
 import { formatDuration } from "../../kernel/units.ts";
 import { nodeView, poolView } from "../../server/views.ts";
@@ -20,6 +22,8 @@ export interface VerifyScalingOptions extends TaggedOptions {
   /** The window, and how long the control lasts, in ms. */
   readonly within: number;
   readonly control: number;
+  /** Where the report goes too. */
+  readonly report?: string;
 }
 
 const POLL_MS = 200;
@@ -48,6 +52,7 @@ export async function verifyScaling(context: CliContext, name: string, options: 
     jobs: trial?.jobs ?? 0,
     claims,
   };
+  if (options.report !== undefined) writeFileSync(resolve(context.cwd, options.report), `${JSON.stringify(report, null, 2)}\n`);
   context.out(renderDocument(report, options.output) ?? textOf(report));
   if (nothing.length > 0) return EXIT.refused;
   return verdict === "accepted" ? EXIT.done : EXIT.failed;
