@@ -54,6 +54,7 @@ import { listControllers, ownerElsewhere } from "./replicas-desk.ts";
 import { finishFollowUp, listScaleChanges, recordException, recordProven } from "./scale-desk.ts";
 import { scaleReportOf } from "./scale-report.ts";
 import type { Witnesses } from "./rewound.ts";
+import { servingCountOf } from "./scale-owner-report.ts";
 import { checkStore, recoverStore, refuseRewound } from "./store-desk.ts";
 
 /** How long a command waits for its effect before it says that it is still to come. */
@@ -77,8 +78,6 @@ export interface ControlPlaneParts {
   readonly members: Members;
   /** Absent: nobody counts them. */
   readonly podLosses?: Pick<PodLosses, "of"> | undefined;
-  /** Of a pool: who else sets the number of its replicas; absent: nobody looks. */
-  readonly otherOwners?: (pool: string) => readonly string[];
   /** Of a pool: how its jobs ended since this controller began. */
   readonly jobs?: (pool: string) => Readonly<Record<JobOutcome, number>> | null;
   /** What is frozen beside the store. */
@@ -209,7 +208,7 @@ async function poolState(parts: ControlPlaneParts, entry: PoolEntry): Promise<Po
     authorityEpoch: rows?.authorityEpoch ?? ("0.0" as PoolRows["authorityEpoch"]),
     owner: rows?.owner ?? null,
     generation: rows?.generation ?? ("0.0" as PoolRows["generation"]),
-    serving: phases.serving ?? 0,
+    serving: servingOf(parts, entry) ?? phases.serving ?? 0,
     standby: rows?.instances.filter(({ phase, purpose }) => phase === "standby" && purpose === "standby").length ?? 0,
     phases,
     freeze: freezeOf(parts, entry.key, rows),
@@ -221,6 +220,12 @@ async function poolState(parts: ControlPlaneParts, entry: PoolEntry): Promise<Po
     desired: sizeOf({ spec: entry.document.spec, scale: rows?.scale ?? null }),
     scale: scaleOf(parts, entry.key),
   };
+}
+
+/** Of a target, as it was seen last. */
+function servingOf({ controller }: ControlPlaneParts, { key, document }: PoolEntry): number | undefined {
+  const pass = document.spec.target === undefined ? undefined : controller.lastPass(key);
+  return pass && servingCountOf(pass.snapshot);
 }
 
 function scaleOf({ controller }: ControlPlaneParts, pool: string): PoolState["scale"] {

@@ -6,6 +6,7 @@ import type { EvacuationPlan, Evacuee } from "../plan/evacuation/types.ts";
 import type { Change } from "../store/port.ts";
 import type { Pass } from "./pass.ts";
 import { sizeOf } from "../plan/scaling/size-of.ts";
+import { servingCountOf } from "./scale-owner-report.ts";
 import { scaleReportOf } from "./scale-report.ts";
 import type { Journal } from "./journal.ts";
 
@@ -65,7 +66,7 @@ export function feedPass(metrics: Metrics, pass: Pass, now: Instant): void {
   for (const { record } of snapshot.instances) phases[record.phase] = (phases[record.phase] ?? 0) + 1;
   metrics.setPool(snapshot.pool, {
     phases,
-    serving: phases.serving ?? 0,
+    serving: servingCountOf(snapshot),
     desired: sizeOf(snapshot),
     floor: snapshot.spec.size.floor,
     max: snapshot.spec.size.max,

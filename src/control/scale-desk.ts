@@ -10,6 +10,7 @@ import type { PoolScaleChange, PoolScaleExplained, ProvenDraft } from "../server
 import type { Store } from "../store/port.ts";
 import type { Pass } from "./pass.ts";
 import type { PoolEntry } from "./pool-informer.ts";
+import { otherOwnersOf, ownerOf } from "./scale-owner-report.ts";
 import { scaleReportOf } from "./scale-report.ts";
 
 /** Of changes and exceptions in an explanation: it is to fit on a screen. */
@@ -19,18 +20,16 @@ export interface ScaleDeskParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** Others that set the number of replicas of this pool's instances; nobody looks when absent. */
-  readonly otherOwners?: (pool: string) => readonly string[];
   readonly jobs?: (pool: string) => Readonly<Record<JobOutcome, number>> | null;
 }
 
 export async function explainScale(parts: ScaleDeskParts, pool: string, pass: Pass | undefined): Promise<PoolScaleExplained | null> {
   const report = pass && scaleReportOf(pass);
-  if (report === undefined) return null;
+  if (pass === undefined || report === undefined) return null;
   return {
     ...report,
-    owner: `relevo, pool ${pool}`,
-    otherOwners: parts.otherOwners?.(pool) ?? [],
+    owner: ownerOf(pass.snapshot),
+    otherOwners: otherOwnersOf(pass.snapshot),
     jobs: parts.jobs?.(pool) ?? null,
     exceptions: (await parts.store.listExceptions(pool, 100)).filter(isOpen).slice(0, SHOWN),
     changes: await parts.store.listScaleChanges(pool, SHOWN),

@@ -5,6 +5,7 @@ import { sentenceOf, type ReasonCode } from "../model/reasons.ts";
 import type { PoolEntry } from "./pool-informer.ts";
 import { sizeOf } from "../plan/scaling/size-of.ts";
 import { scaleConditions, scaleStatus } from "./scale-status.ts";
+import { servingCountOf } from "./scale-owner-report.ts";
 import { scaleReportOf } from "./scale-report.ts";
 import type { Pass } from "./pass.ts";
 
@@ -71,11 +72,16 @@ export const HELD: readonly ReasonCode[] = [
   "route_taken",
   "service_fixed",
   "scale_held_long",
+  "scale_other_owner",
+  "scale_not_adopted",
+  "scale_target_gone",
+  "scale_target_replaced",
+  "scale_target_paused",
 ];
 
 export function statusOf(entry: PoolEntry, { snapshot, plan, at }: Pass): PoolStatus {
   const count = (matches: (phase: string) => boolean) => snapshot.instances.filter(({ record }) => matches(record.phase)).length;
-  const serving = count((phase) => phase === "serving");
+  const serving = servingCountOf(snapshot);
   // A standby that is refilled moves nothing that serves.
   const candidates = snapshot.instances.filter(({ record }) => isCandidate(record.phase) && record.purpose !== "standby").length;
   const standby = snapshot.instances.filter(({ record }) => record.phase === "standby" && record.purpose === "standby").length;

@@ -98,7 +98,7 @@ function keptBack(pool: PoolSnapshot, target: TargetView, object: TargetObject, 
 }
 
 /** The ScaledObject through which the Pool's size reaches the target. */
-function handOf({ pool }: PoolSnapshot, { owners }: TargetView): ScaleOwner | undefined {
+export function handOf({ pool }: Pick<PoolSnapshot, "pool">, { owners }: Pick<TargetView, "owners">): ScaleOwner | undefined {
   return owners.find((owner) => owner.kind === "ScaledObject" && owner.asks === pool);
 }
 
