@@ -2,9 +2,10 @@
  * Where the children of a process have their temporary files, and how a later life of the process finds what an earlier one left: each process has a folder
  * that is named after it, each child one within that. The path of the child's folder stands in the environment of all that the child starts.
  */
-import { mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from "node:fs";
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { RelevoError } from "../kernel/errors.ts";
 import { hasProcessFiles, readFacts, readPids, readVariable, send } from "./process-tree.ts";
 
 /** Paths of folders, the innermost child's first: a child may have children of its own that are bounded. */
@@ -20,15 +21,26 @@ export interface Leftovers {
 
 /** All workers of one machine may have one; those of different containers must not share it, because they do not see each other's processes. */
 export function defaultRoot(): string {
-  return join(tmpdir(), "relevo-children");
+  return join(tmpdir(), `relevo-children-${process.getuid?.() ?? 0}`);
 }
 
-/** A folder for one child; its path is the child's token. */
+/** A folder for one child; its path is the child's token. Throws `child_root_foreign` where somebody else could exchange it. */
 export function newChildFolder(root: string): string {
   const own = join(root, lifeOf(process.pid));
   mkdirSync(own, { recursive: true, mode: 0o700 });
+  refuseForeign(root);
   // Short, because programs put sockets into it, whose paths may have 107 characters: Chromium adds 46.
   return mkdtempSync(join(own, "c-"));
+}
+
+function refuseForeign(root: string): void {
+  const stat = lstatSync(root);
+  // A volume that was mounted for us is the administrator's.
+  if (stat.isDirectory() && (process.getuid === undefined || [0, process.getuid()].includes(stat.uid))) return;
+  throw new RelevoError("child_root_foreign", "The folder for children's files belongs to somebody else.", {
+    found: root,
+    todo: "give another one as `root`, or set TMPDIR",
+  });
 }
 
 /** With all that is in it. What cannot be removed is left for the next life, and told by a false. */

@@ -1,6 +1,6 @@
 /** Children as real processes, bounded in real time (K5, I22). */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -141,6 +141,12 @@ describe("nothing of its tree is left (I22)", () => {
     const end = await child.ended;
     expect([end.reason, (end.peakMb ?? 0) > 120]).toEqual(["memory", true]);
   });
+});
+
+test("a folder that is no folder of this user's own is refused before anything starts", () => {
+  const link = join(root, "link");
+  symlinkSync(tmpdir(), link);
+  expect(() => runChild("true", [], { root: link })).toThrow(expect.objectContaining({ code: "child_root_foreign" }));
 });
 
 describe("a former life's children", () => {

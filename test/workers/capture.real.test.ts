@@ -86,7 +86,7 @@ test("a page with its video is captured; a browser that waits for one that never
   await expect.poll(() => browsers().length, { timeout: 30_000 }).toBeGreaterThan(1);
   await expect.poll(counts, { timeout: 60_000, interval: 100 }).toMatchObject({ waiting: 0, taken: 0, done: 1, reaped: 1 });
   expect(await slotsOf(serving)).toMatchObject({ total: 2, busy: [], outcomes: { done: 1, nothing: 0, reaped: 1, failed: 0 } });
-  expect([browsers(), readdirSync(join(root, "relevo-children"))]).toEqual([[], []]);
+  expect([browsers(), readdirSync(join(root, `relevo-children-${process.getuid?.()}`))]).toEqual([[], []]);
 });
 
 test("after a SIGKILL with all slots busy the next life ends what was left, and each job comes to one end", async () => {
