@@ -59,7 +59,7 @@ export function exitCodeOf(error: unknown): ExitCode {
   return error instanceof RelevoError && REFUSALS.has(error.code) ? EXIT.refused : EXIT.failed;
 }
 
-const REFUSALS = new Set(["bind_needs_token", "preflight_refused", "already_running", "verify_refused"]);
+const REFUSALS = new Set(["bind_needs_token", "preflight_refused", "already_running", "verify_refused", "signal_cannot_be_fed"]);
 
 /** 404 and 5xx are failures; what the controller understood and will not do is a refusal; what is malformed is usage. */
 function exitCodeOfStatus(status: number): ExitCode {

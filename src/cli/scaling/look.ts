@@ -30,7 +30,7 @@ export function endedOf({ done, nothing, failed, reaped, dead }: TaggedCounts): 
 }
 
 /** Why nothing could be shown of this pool now; empty: it can. */
-export function hindrancesOf({ mode, freeze, scale, desired, max }: PoolView): readonly string[] {
+export function hindrancesOf({ freeze, scale, desired, max }: PoolView): readonly string[] {
   if (scale === null || scale === undefined) return ["its controller has not looked at it yet"];
   return [
     ...(freeze === null ? [] : [`it is frozen until ${freeze.until}: ${freeze.why}`]),
@@ -38,6 +38,5 @@ export function hindrancesOf({ mode, freeze, scale, desired, max }: PoolView): r
     ...(scale.trouble === null ? [] : [`its demand cannot be read: ${scale.trouble.detail}`]),
     ...(scale.growthHeld ? scale.holds.slice(0, 1).map(({ sentence }) => `its growth is held: ${sentence}`) : []),
     ...(desired >= max ? [`it is at its maximum of ${max} already`] : []),
-    ...(mode === "Observe" ? ["disruption.mode is Observe: nothing is done"] : []),
   ];
 }

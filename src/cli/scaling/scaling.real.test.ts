@@ -168,7 +168,7 @@ test("a signal that cannot be fed is refused by name, and so is a connection tha
   fake.state.spec = document({ signal: { kind: "postgresql", connection: "main", query: "SELECT 1 AS backlog" } }).spec;
   const { code, err } = await run(VERIFY, fake);
   expect([code, err]).toEqual([
-    1,
+    3,
     "relevo: Work for a signal of kind postgresql cannot be put in and taken back by its tag (signal_cannot_be_fed); found: postgresql; allowed: queue; put the load in with what fills it in production, and watch with relevo get pools --watch\n",
   ]);
   fake.state.spec = document({ signal: { kind: "queue", connection: "other", queue: "captures" } }).spec;

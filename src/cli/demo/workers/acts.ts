@@ -15,6 +15,7 @@ import {
   queueOf,
   recordFileOf,
   restingMb,
+  SEEN_HANGING,
   type Stage,
   STUCK_SHARE,
 } from "./stage.ts";
@@ -96,7 +97,7 @@ export async function playStuck(stage: Stage, name: string, watch: WorkersWatch)
   const startedAt = clock.monotonic();
   narrator.tell(`${FLOOR} replicas hold ${rssBeforeMb} MB; ${FIRST_HANGING} jobs come that hang: one for each slot`);
   await site.queue.add(queueOf(name), hangingJobs("hang", FIRST_HANGING));
-  await happens(stage, STUCK_WITHIN_MS, () => (watch.lastSample()?.stuck ?? 0) >= FIRST_HANGING);
+  await happens(stage, STUCK_WITHIN_MS, () => (watch.lastSample()?.stuck ?? 0) >= SEEN_HANGING);
   narrator.tell(`${watch.lastSample()?.stuck ?? 0} slots are stuck; ${MIXED.good} jobs come that work, and ${MIXED.hanging} that hang`);
   const mixedAt = clock.monotonic();
   await site.queue.add(queueOf(name), mixedJobs("mixed"));

@@ -13,6 +13,7 @@ import {
   mixedJobs,
   POLL_MS,
   queueOf,
+  SEEN_HANGING,
   type Stage,
   TARGET,
   variantOf,
@@ -59,7 +60,7 @@ export async function playControl(stage: Stage, name: string, scaler: Scaler, ob
   await site.kube.create(DEPLOYMENTS, plainDeployment(variantOf(stage, name, false), FLOOR), { namespace: "default" });
   await happens(stage, BEGUN_WITHIN_MS, () => (watch.lastSample()?.workers ?? 0) >= FLOOR);
   await site.queue.add(queueOf(name), hangingJobs("hang", FIRST_HANGING));
-  await happens(stage, STUCK_WITHIN_MS, () => (watch.lastSample()?.stuck ?? 0) >= FIRST_HANGING);
+  await happens(stage, STUCK_WITHIN_MS, () => (watch.lastSample()?.stuck ?? 0) >= SEEN_HANGING);
   await site.queue.add(queueOf(name), mixedJobs("mixed"));
 
   let replicas = FLOOR;

@@ -15,7 +15,7 @@ export const SLOTS = 2;
 export const TARGET = 4;
 export const STUCK_AFTER_MS = 2_000;
 /** A child that does nothing for so long is ended with all that it started. */
-export const NO_PROGRESS_MS = 6_000;
+export const NO_PROGRESS_MS = 8_000;
 export const STUCK_SHARE = 0.2;
 export const POLL_MS = 200;
 
@@ -89,7 +89,7 @@ const FRAME_MS = 75;
 const FRAMES = 20;
 const LONG_FRAMES = 200;
 /** MB a second of a page that never shows its video. */
-const GROWTH_MB = 6;
+const GROWTH_MB = 5;
 
 export function goodJobs(prefix: string, count: number): readonly NewJob[] {
   return jobs(prefix, count, { frames: FRAMES, frameMs: FRAME_MS });
@@ -109,6 +109,8 @@ function jobs(prefix: string, count: number, payload: object): readonly NewJob[]
 
 /** First as many that hang as there are slots; then these, every third of the first ones hanging. */
 export const FIRST_HANGING = FLOOR * SLOTS;
+/** Where much else runs the first of them may be ended before the last one has begun to hang. */
+export const SEEN_HANGING = FIRST_HANGING - 1;
 export const MIXED = { good: 100, hanging: 8 } as const;
 
 export function mixedJobs(prefix: string): readonly NewJob[] {
