@@ -2,6 +2,8 @@
  * One client for all signals of a connection: a thousand pools hold no thousand sockets to one server. It is opened by the first look that needs it, one that
  * could not be opened is tried anew by the next look, and it is closed with the last signal.
  */
+import { demandError } from "./errors.ts";
+
 interface Shared<T> {
   users: number;
   client: Promise<T> | undefined;
@@ -31,7 +33,11 @@ export class SharedClients<C extends object, T, P = void> {
     shared.users++;
     let isHeld = true;
     return {
-      client: () => (shared.client ??= this.#opened(connection, ports, shared)),
+      client: async () => {
+        // Nobody would close it.
+        if (!isHeld) throw demandError("unreachable", "the signal is closed");
+        return (shared.client ??= this.#opened(connection, ports, shared));
+      },
       release: async () => {
         if (!isHeld) return;
         isHeld = false;

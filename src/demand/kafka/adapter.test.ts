@@ -56,7 +56,7 @@ test.each<[name: string, behaves: (socket: Socket) => void]>([
   ["says nothing", () => {}],
 ])("a broker that %s is unreachable within the signal (K11)", async (_, behaves) => {
   const broker = await brokerThat(behaves);
-  expect(await lookFor(sourceOf({ brokers: [broker] }), {}, within(800))).toBe("unreachable");
+  expect(await lookFor(sourceOf({ brokers: [broker] }), {}, within(300))).toBe("unreachable");
 });
 
 test("a broker that is not there is said to be so", async () => {

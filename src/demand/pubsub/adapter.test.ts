@@ -17,6 +17,8 @@ const NOW = Date.parse("2026-12-01T10:00:00Z");
 const open: DemandSource[] = [];
 const folders: string[] = [];
 let server: HttpPeer;
+const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const private_key = privateKey.export({ type: "pkcs8", format: "pem" });
 
 beforeEach(async () => {
   server = await startHttpPeer();
@@ -165,8 +167,6 @@ async function keyFile(key: object): Promise<string> {
 }
 
 test("with a service account's key a signed JWT is exchanged for a token, which is kept for all looks (K8)", async () => {
-  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  const private_key = privateKey.export({ type: "pkcs8", format: "pem" });
   const token_uri = `${server.url}/token`;
   const path = await keyFile({
     type: "service_account",
@@ -246,7 +246,6 @@ test.each<[name: string, answer: Answer, trouble: string]>([
   ["a token server that is down", { status: 503 }, "unreachable"],
   ["HTML", { body: "<html>" }, "type_changed"],
 ])("%s at the token server is told for what it is (K8)", async (_, answer, trouble) => {
-  const private_key = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs8", format: "pem" });
   const path = await keyFile({ type: "service_account", client_email: "a@b", private_key, token_uri: `${server.url}/token` });
   server.answer(answer);
   const seen = await look(sourceOf({ keyFile: path }));

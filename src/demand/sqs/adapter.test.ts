@@ -106,6 +106,12 @@ test("a server that does not answer is given up with the signal, and one that is
   );
 });
 
+test("a clock of SQS's that is five minutes off changes nothing: its numbers are as of the answer (K11)", async () => {
+  const headers = { date: new Date(systemClock.now() + 300_000).toUTCString() };
+  server.answer(attributes({ ...both("4"), headers }));
+  expect(await look(sourceOf())).toMatchObject({ backlog: 4, valueAt: null });
+});
+
 test("a URL is no queue: a Pool does not choose whom the controller calls", async () => {
   expect(await look(sourceOf("http://169.254.169.254/123456789012/orders"))).toBe(
     "missing: this is no name of a queue: http://169.254.169.254/123456789012/orders",
