@@ -58,6 +58,8 @@ export const FAULT_MEANING: Readonly<Record<FaultKind, string>> = {
   process_lies: "an instance's check passes, and it can serve nobody",
   writer_isolated: "a writer is cut off and its results still land; most of them ignore that their lease is over, and come back",
   endless_work: "clients begin streams that they never end",
+  jobs_hang: "jobs that are taken do nothing for ever: their slots are stuck until they are reaped (not in the standard mix)",
+  demand_lies: "a pool's signal answers what is no demand, another flow's, or nothing (not in the standard mix)",
   pool_recreated: "a pool is deleted with `deletion: drain`, and made again when it is gone",
 };
 

@@ -1,4 +1,6 @@
 /** The controller as a simulated process: composed by the production composition, started again after each death, as its supervisor would. */
+import type { Connections } from "../demand/availability.ts";
+import type { DemandAdapters } from "../demand/registry.ts";
 import type { InstanceDriver } from "../drivers/port.ts";
 import type { LeaseDoor } from "../control/leases.ts";
 import { electedMembers, type Members } from "../control/members.ts";
@@ -18,6 +20,7 @@ import { createMetrics, type Metrics } from "../server/metrics.ts";
 import type { Store } from "../store/port.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Observe } from "./events.ts";
+import type { Jobs } from "./jobs.ts";
 import { type BreakableKube, simulatedDriver, simulatedKube, simulatedStore, type Troubles } from "./ports.ts";
 import { type Side, SimulatedProcess } from "./process.ts";
 import { seededIds, seededRandom } from "./seeded.ts";
@@ -37,6 +40,8 @@ export interface ControllerParts {
   readonly members?: Members;
   readonly onPass?: (pass: { readonly snapshot: PoolSnapshot; readonly plan: Plan; readonly at: Instant }) => void;
   readonly evacuationPolicy?: EvacuationPolicy;
+  readonly connections?: Connections;
+  readonly demandAdapters?: DemandAdapters;
 }
 
 export interface RunnableController {
@@ -63,6 +68,8 @@ export interface ControllersOptions {
   readonly log: EventLog;
   readonly observe: Observe;
   readonly spotLeadMs: number;
+  /** Of the pool that scales; null: there is none. */
+  readonly jobs: Jobs | null;
 }
 
 interface Running {
@@ -112,7 +119,7 @@ export class Controllers {
 
   start(): void {
     const { seed, clock, log, observe, compose, spotLeadMs, api, find, store, driver } = this.#options;
-    const { slot, isShared } = this.#options;
+    const { slot, isShared, jobs } = this.#options;
     const name = `controller-${slot === 0 ? "" : `${"abcdefgh"[slot]}-`}${++this.#count}`;
     const process = new SimulatedProcess(name);
     process.skewMs = this.#skewMs;
@@ -143,6 +150,7 @@ export class Controllers {
       metrics: createMetrics(),
       spotLeadMs,
       leaseDoor: LEASE_DOOR,
+      ...(jobs === null ? {} : { connections: jobs.connections(), demandAdapters: jobs.adapters() }),
       onPass: ({ snapshot, plan, at }) => observe({ type: "planned", process: name, snapshot, plan, at }),
       evacuationPolicy: (input) => {
         const plan = planEvacuation(input);

@@ -89,7 +89,23 @@ export type SimEvent =
       readonly bootId: string;
     }
   | { readonly type: "counted"; readonly replica: string; readonly route: string; readonly counts: RouteCounts }
+  /** Two workers ended it, and both ends counted. */
+  | { readonly type: "job_ended_again"; readonly pool: string; readonly job: string }
   | { readonly type: "unhandled"; readonly error: string };
+
+/** Of the pool that scales. */
+export interface TrueJobs {
+  /** `namespace/name`. */
+  readonly pool: string;
+  /** For how long more of its busy slots do nothing than its policy lets pass. */
+  readonly stuckForMs: number;
+  /** For how long its signal lies. */
+  readonly lyingForMs: number;
+  /** The controller cannot ask all workers. */
+  readonly isUnseen: boolean;
+  /** Of the busy slots of workers that answer. */
+  readonly longestQuietMs: number;
+}
 
 export type Observe = (event: SimEvent) => void;
 
@@ -128,4 +144,6 @@ export interface Truth {
   /** Some gateway replica reaches no instance. */
   readonly isGatewayBlind: () => boolean;
   readonly epoch: (pool: string) => Epoch | undefined;
+  /** Null: no pool of the run scales. */
+  readonly jobs: () => TrueJobs | null;
 }

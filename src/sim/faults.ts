@@ -1,4 +1,5 @@
 /** What goes wrong, and when: a schedule as data, drawn from the seed before the run begins. Shares and picks are in [0, 1), times in ms. */
+import type { Lie } from "./jobs.ts";
 import { integerBetween, type Random } from "../kernel/random.ts";
 import type { WatchBreak } from "./ports.ts";
 import type { Side } from "./process.ts";
@@ -91,7 +92,11 @@ export type Fault =
   | { readonly kind: "writer_isolated"; readonly pick: number; readonly forMs: number; readonly defies: boolean }
   /** Clients that never end what they began. */
   | { readonly kind: "endless_work"; readonly streams: number }
-  | { readonly kind: "pool_recreated" };
+  | { readonly kind: "pool_recreated" }
+  // ---- of a pool that scales; not in the standard mix
+  /** So many of the jobs that are taken do nothing for ever. */
+  | { readonly kind: "jobs_hang"; readonly share: number; readonly forMs: number }
+  | { readonly kind: "demand_lies"; readonly lie: Lie; readonly forMs: number };
 
 export const NOTICE_KINDS = ["rebalance", "interruption", "state_change"] as const;
 export type NoticeKind = (typeof NOTICE_KINDS)[number];
@@ -217,11 +222,17 @@ const MAKERS: { readonly [K in FaultKind]: (random: Random) => Extract<Fault, { 
   }),
   endless_work: (random) => ({ kind: "endless_work", streams: between(random, 1, 4) }),
   pool_recreated: () => ({ kind: "pool_recreated" }),
+  jobs_hang: (random) => ({ kind: "jobs_hang", share: share(random), forMs: between(random, 5_000, 40_000) }),
+  demand_lies: (random) => ({ kind: "demand_lies", lie: pick(random, LIES) ?? "missing", forMs: between(random, 2_000, 40_000) }),
 };
 
+const LIES: readonly Lie[] = ["not_a_number", "negative", "infinite", "stale", "other_flow", "unreachable", "missing"];
+
 export const FAULT_KINDS = Object.keys(MAKERS) as readonly FaultKind[];
-/** Of one controller: what is drawn when nothing else is said. */
-export const STANDARD_KINDS: readonly FaultKind[] = FAULT_KINDS.filter((kind) => kind !== "replica_gone");
+/** Of a pool that scales. */
+export const JOB_KINDS: readonly FaultKind[] = ["jobs_hang", "demand_lies"];
+/** Of one controller and of services: what is drawn when nothing else is said. */
+export const STANDARD_KINDS: readonly FaultKind[] = FAULT_KINDS.filter((kind) => kind !== "replica_gone" && !JOB_KINDS.includes(kind));
 
 /** How often each is drawn; what moves capacity is drawn more often than what disturbs. */
 const OFTEN: readonly FaultKind[] = ["node_drift", "spot_notice", "node_death", "controller_crash"];

@@ -5,6 +5,7 @@ import { spotInterruptionWarning } from "../notices/eventbridge/compose.ts";
 import type { Fault, FaultKind } from "./faults.ts";
 import { type Handlers, type Happened, Injection } from "./injection/injection.ts";
 import { INSTANCE_FAULTS } from "./injection/instances.ts";
+import { JOB_FAULTS } from "./injection/jobs.ts";
 import { NODE_FAULTS } from "./injection/nodes.ts";
 import { NOTICE_FAULTS } from "./injection/notices.ts";
 import { patchPool, POOL_FAULTS } from "./injection/pools.ts";
@@ -20,6 +21,7 @@ const HANDLERS: Handlers<FaultKind> = {
   ...WIRE_FAULTS,
   ...PROCESS_FAULTS,
   ...POOL_FAULTS,
+  ...JOB_FAULTS,
 };
 
 export class Injector {

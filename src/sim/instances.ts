@@ -8,6 +8,7 @@ import { RelevoError } from "../kernel/errors.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Identity, Obligations } from "../model/protocol.ts";
+import type { Slots } from "../model/slots.ts";
 import type { Stamp } from "../sdk/landing.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Observe, TrueProcess } from "./events.ts";
@@ -66,6 +67,7 @@ export class Instances implements InstanceDriver {
   readonly #options: InstancesOptions;
   readonly #processes = new Map<string, InstanceProcess>();
   #writers: Writers | undefined;
+  #slotsOf: (process: InstanceProcess) => Slots | null = () => null;
 
   constructor(options: InstancesOptions) {
     this.#options = options;
@@ -160,6 +162,11 @@ export class Instances implements InstanceDriver {
     this.#writers = writers;
   }
 
+  /** What workers say of their slots; null: it is none. */
+  useSlots(slotsOf: (process: InstanceProcess) => Slots | null): void {
+    this.#slotsOf = slotsOf;
+  }
+
   /** Null when it cannot take the work: a closed one says so, and has provably not taken it. */
   take(host: string, work: Work): InstanceProcess | "not_taken" | null {
     const process = this.#processes.get(host);
@@ -199,8 +206,8 @@ export class Instances implements InstanceDriver {
   }
 
   /** Services have none. */
-  async slots(): Promise<null> {
-    return null;
+  async slots(target: InstanceTarget): Promise<Slots | null> {
+    return this.#slotsOf(this.#reach(target));
   }
 
   prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {

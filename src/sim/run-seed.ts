@@ -26,6 +26,8 @@ export interface SeedOptions extends Pick<WorldOptions, "compose" | "tamper" | "
   readonly faultsForMs?: number;
   /** The bound of the liveness phase, virtual ms. */
   readonly convergeWithinMs?: number;
+  /** The modes of all pools are Act again when the faults stop, also in a given scenario. */
+  readonly turnsOn?: boolean;
   /** What is violated later does not matter. */
   readonly stopsAtViolation?: boolean;
 }
@@ -163,6 +165,7 @@ async function throughFaults(
   const { faults, faultsForMs } = faultsOf(seed, options);
   const injector = new Injector(world);
   for (const client of world.clients) client.start();
+  world.jobs?.start();
   for (const { atMs, fault } of faults) {
     clock.after(atMs, () => injector.inject(fault));
   }
@@ -172,7 +175,8 @@ async function throughFaults(
   log.add("the faults stop");
   const healedAt = clock.monotonic();
   injector.heal();
-  if (options.scenario === undefined) await injector.turnOn();
+  world.jobs?.end();
+  if (options.scenario === undefined || options.turnsOn === true) await injector.turnOn();
   await clock.advance(Math.max(0, injector.quietAt - clock.now()));
   const withinMs = options.convergeWithinMs ?? CONVERGE_WITHIN_MS;
   let afterMs = 0;

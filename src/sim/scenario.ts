@@ -3,6 +3,7 @@ import { integerBetween, type Random } from "../kernel/random.ts";
 import type { KubeObjectDraft } from "../kube/api.ts";
 import type { Priority } from "../model/membership.ts";
 import { type DisruptionMode, poolKey, poolSchema, routeOf } from "../model/pool.ts";
+import { FLOW } from "./jobs.ts";
 import { chance } from "./seeded.ts";
 
 export interface Scenario {
@@ -32,13 +33,17 @@ export interface ScenarioPool {
   /** What the mode is again after it was turned off; `Act` when absent. */
   readonly mode?: DisruptionMode;
   readonly document: KubeObjectDraft;
+  /** Its size follows the modelled queue. */
+  readonly scales: boolean;
 }
 
 /** Throws what zod throws when the document is none of a pool. */
 export function scenarioPool(document: KubeObjectDraft): ScenarioPool {
   const pool = poolSchema.parse(document);
   const { namespace, name } = pool.metadata;
-  return { key: poolKey(namespace, name), namespace, name, route: routeOf(pool), desired: pool.spec.size.desired, document };
+  const { size, scale } = pool.spec;
+  const scales = scale !== undefined;
+  return { key: poolKey(namespace, name), namespace, name, route: routeOf(pool), desired: size.desired, document, scales };
 }
 
 /** Of the standard mix: three to twelve instances in one to three pools of different priority, some with a writer lease, some with standby. */
@@ -76,6 +81,23 @@ const POOLS = [
   { name: "reports", priority: "batch" },
 ] as const;
 const MOST_INSTANCES = 12;
+
+/** The drawn world, with one more pool whose workers take jobs and whose size follows them. */
+export function withWorkers(scenario: Scenario): Scenario {
+  const document = poolDocument({ name: "captures", desired: 1, surge: 1, draining: 2, startsOff: false, priority: "batch" });
+  const spec = document["spec"] as Readonly<Record<string, unknown>>;
+  const worker = { flow: FLOW, stuckAfter: "4s" };
+  const scale = {
+    signal: { kind: "queue", connection: "jobs", queue: "captures" },
+    target: 3,
+    pollEvery: "1s",
+    maxAge: "10s",
+    down: { window: "10s", step: { percent: 100 } },
+    cooldown: "5s",
+  };
+  const workers = scenarioPool({ ...document, spec: { ...spec, driver: "worker", size: { desired: 1, floor: 1, max: 5 }, worker, scale } });
+  return { ...scenario, nodes: scenario.nodes + 2, pools: [...scenario.pools, workers] };
+}
 
 export interface PoolOptions {
   readonly name: string;

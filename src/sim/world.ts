@@ -15,10 +15,11 @@ import { sharedStore } from "./shared-store.ts";
 import { Client } from "./client.ts";
 import { type ComposeController, Controllers, type Reach } from "./controllers.ts";
 import { EventLog } from "./event-log.ts";
-import type { Held, Observe, SimEvent, Truth } from "./events.ts";
+import type { Held, Observe, SimEvent, Truth, TrueJobs } from "./events.ts";
 import type { CapacityRefusal } from "./faults.ts";
 import { type ControllerLink, GatewayReplica } from "./gateway.ts";
-import { Instances } from "./instances.ts";
+import { Jobs } from "./jobs.ts";
+import { type InstanceProcess, Instances } from "./instances.ts";
 import { Mirror } from "./mirror.ts";
 import { noTroubles, type Troubles } from "./ports.ts";
 import { SimulatedProcess } from "./process.ts";
@@ -62,6 +63,8 @@ export class World {
   readonly #observe: Observe;
   /** As parsed last, with what was parsed. */
   readonly #pools = new Map<string, { readonly spec: unknown; readonly document: PoolDocument }>();
+  /** Of the first pool with `scale`; null: there is none. */
+  readonly jobs: Jobs | null;
   /** Containers that shall never be ready. */
   bootFailures = 0;
   /** By zone: why the cloud launches no machine there. */
@@ -160,7 +163,9 @@ export class World {
         log,
         observe: (event) => this.observe(event),
         spotLeadMs: scenario.leadMs,
+        jobs: this.jobs,
       });
+    this.jobs = this.#makeJobs();
     this.controllers = controllersOf(0);
     this.replicas = [this.controllers, ...slots.slice(1).map(controllersOf)];
     instances.useWriters(
@@ -187,6 +192,19 @@ export class World {
           replicas: () => this.gateways.flatMap((replica) => replica ?? []),
         }),
     );
+  }
+
+  #makeJobs(): Jobs | null {
+    const pool = this.scenario.pools.find(({ scales }) => scales);
+    if (pool === undefined) return null;
+    const { clock, log, instances } = this;
+    const isOfPool = ({ podName }: InstanceProcess): boolean => podName.startsWith(`${pool.name}-`);
+    const workers = () =>
+      instances.all().flatMap((process) => (isOfPool(process) ? [{ process, answers: instances.answers(process) }] : []));
+    const random = seededRandom(this.seed, "jobs");
+    const jobs = new Jobs({ clock, random, log, observe: (event) => this.observe(event), pool: pool.key, workers });
+    instances.useSlots((process) => (isOfPool(process) ? jobs.slotsOf(process) : null));
+    return jobs;
   }
 
   observe(event: SimEvent): void {
@@ -312,10 +330,6 @@ export class World {
     return document;
   }
 
-  desired(pool: string): number {
-    return this.pool(pool)?.spec.size.desired ?? 0;
-  }
-
   rows(pool: string): Promise<PoolRows | undefined> {
     return this.store.readPool(pool);
   }
@@ -332,12 +346,14 @@ export class World {
   }
 
   /** `known` takes in the instances that there are. */
-  async #whatPoolLacks({ key, route }: ScenarioPool, known: Set<string>): Promise<readonly string[]> {
+  async #whatPoolLacks({ key, route, scales }: ScenarioPool, known: Set<string>): Promise<readonly string[]> {
     const rows = await this.rows(key);
     if (rows === undefined) return [`the pool ${key} was never claimed`];
     const missing: string[] = this.pool(key) === undefined ? [`the pool ${key} is not there`] : [];
     const serving = rows.instances.filter(({ phase }) => phase === "serving");
-    const desired = this.desired(key);
+    const spec = this.pool(key)?.spec;
+    const desired = (spec?.scale === undefined ? undefined : rows.scale?.desired) ?? spec?.size.desired ?? 0;
+    if (scales && (this.jobs?.left ?? 0) > 0) missing.push(`${this.jobs?.left} jobs are left`);
     if (serving.length !== desired) missing.push(`${serving.length} serve and ${desired} are desired`);
     for (const { id, phase } of rows.instances) if (phase !== "serving" && phase !== "standby") missing.push(`${id} is ${phase}`);
     const standby = rows.instances.filter(({ phase }) => phase === "standby").length;
@@ -349,7 +365,8 @@ export class World {
     for (const { instance, reason } of rows.evidence) missing.push(`${instance} is condemned: ${reason}`);
     for (const { id, state, outcome } of rows.openSteps) missing.push(`step ${id} is ${state} (${outcome ?? "-"})`);
     for (const { id } of rows.instances) known.add(id);
-    for (const replica of this.gateways) missing.push(...whatReplicaLacks(replica, route, new Set(serving.map(({ id }) => id))));
+    const routed = new Set(spec?.driver === "worker" ? [] : serving.map(({ id }) => id));
+    for (const replica of this.gateways) missing.push(...whatReplicaLacks(replica, route, routed));
     for (const { subject, reason } of missing.length > 0 ? rows.reasons : []) missing.push(`reason ${subject}: ${reason.code}`);
     return missing;
   }
@@ -365,6 +382,14 @@ export class World {
     );
   }
 
+  #trueJobs(): TrueJobs | null {
+    const { jobs, troubles } = this;
+    if (jobs === null) return null;
+    const { worker, scale } = this.pool(jobs.pool)?.spec ?? {};
+    if (worker === undefined || scale === undefined) return null;
+    return jobs.truth(worker.stuckAfter, scale.stuck.share, troubles.driverErrors > 0 || troubles.isProberCut);
+  }
+
   #truth(): Truth {
     return {
       now: () => this.clock.now(),
@@ -372,6 +397,7 @@ export class World {
       pods: () => this.cluster.store.list(PODS).items,
       objects: (type) => this.cluster.store.list(type).items,
       epoch: (pool) => this.mirror.epochs.get(pool),
+      jobs: () => this.#trueJobs(),
       held: (instance, incarnation) =>
         this.scenario.pools.flatMap(({ route }) =>
           this.gateways.flatMap((replica): Held[] => {

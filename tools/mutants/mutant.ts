@@ -43,7 +43,9 @@ export type Stage =
   /** Storms of this fleet. */
   | { readonly kind: "storm"; readonly fleet: FleetName }
   /** What notices lead to, by a model of its own (`notices.ts`). */
-  | { readonly kind: "notices" };
+  | { readonly kind: "notices" }
+  /** Seeds of the standard mix in a world with a pool whose size follows its demand, and with the faults of such a pool. */
+  | { readonly kind: "workers" };
 
 /** Seeds with these kinds of faults; all kinds when none is named. */
 export function seeds(...faults: FaultKind[]): Stage {
@@ -56,6 +58,7 @@ export function crashes(crashCase: string): Stage {
 }
 
 export const notices: Stage = { kind: "notices" };
+export const workers: Stage = { kind: "workers" };
 
 export function storm(fleet: FleetName): Stage {
   return { kind: "storm", fleet };

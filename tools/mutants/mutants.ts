@@ -16,6 +16,7 @@ import { GATEWAY } from "./rows/gateway.ts";
 import { NOTICES } from "./rows/notices.ts";
 import { OPERATOR } from "./rows/operator.ts";
 import { PLAN } from "./rows/plan.ts";
+import { SCALING } from "./rows/scaling.ts";
 import { STORE } from "./rows/store.ts";
 import { WATCHED } from "./rows/watched.ts";
 import { WRITERS } from "./rows/writers.ts";
@@ -31,4 +32,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...EVACUATION,
   ...WATCHED,
   ...CONTROLLERS,
+  ...SCALING,
 ];

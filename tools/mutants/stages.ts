@@ -5,6 +5,7 @@ import { faultsOf, runSeed, type SeedResult } from "../../src/sim/run-seed.ts";
 import { type Schedule, shrink } from "../../src/sim/shrink.ts";
 import { runStorm } from "../../src/sim/storm/approaches.ts";
 import { CRASH_CASES } from "../../test/scenarios/crash-cases.ts";
+import { simulateWorkers } from "../../test/scenarios/worker-seeds.ts";
 import { FLEETS } from "./fleets.ts";
 import type { Stage } from "./mutant.ts";
 import { checkNotices } from "./notices.ts";
@@ -24,6 +25,7 @@ export interface Finding {
 export async function runStage(stage: Stage, seed: number): Promise<Finding | undefined> {
   if (stage.kind === "crash_points") return runCrash(stage, seed);
   if (stage.kind === "notices") return checkNotices(seed);
+  if (stage.kind === "workers") return (await simulateWorkers(seed)).violations[0];
   if (stage.kind === "storm") return (await runStorm(FLEETS[stage.fleet](), seed, "relevo")).violations[0];
   return (await runSchedule(scheduleOf(stage, seed), stage)).violations[0];
 }

@@ -38,6 +38,7 @@ import {
   oneWriterPerWorkload,
   tombstonesStay,
 } from "./writers.ts";
+import { liesChangeNoSize, oneOwnerOfTheSize, sizesKeepToTheirBounds, slotsDoNotLeak, stuckPoolsDoNotGrow } from "./scaling.ts";
 
 export function allCheckers(): readonly Checker[] {
   return [
@@ -87,6 +88,11 @@ export function allCheckers(): readonly Checker[] {
     disruptionsAreFew(),
     frozenMeansNoDecision(),
     ofTheStore(drainsBearTheGravestLoss),
+    ofTheStore(oneOwnerOfTheSize),
+    sizesKeepToTheirBounds(),
+    stuckPoolsDoNotGrow(),
+    liesChangeNoSize(),
+    slotsDoNotLeak(),
     nothingUnexpectedIsThrown(),
   ];
 }

@@ -2,9 +2,6 @@
 export const PENDING: Readonly<Record<string, string>> = {
   I9: "a drain implies an acknowledged checkpoint: comes with checkpoints",
   I10: "restore plus replay equals the uninterrupted state, each event once: comes with checkpoints and the log",
-  I20: "one owner of a replica count: comes with scaling",
-  I22: "a progress-free child is reaped within T, slots never leak: comes with workers",
-  I23: "no scale-up while the stuck share is above the threshold: comes with scaling",
   I24: "`effective` implies that the value was read from the process: comes with proofs",
   I25: "`pass` implies two executing in both kill windows and a control that failed: comes with gates",
   I28: "durable credentials = ledger: comes with credentials",
