@@ -2,9 +2,10 @@
 import { isForbidden, isNotFound, type KubeApi } from "../../kube/api.ts";
 import { DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, STATEFUL_SETS } from "../../kube/resources.ts";
 import { autoscalerOf, targetObjectOf } from "../../model/parse-scale-owner.ts";
-import type { PoolDocument } from "../../model/pool.ts";
+import { type PoolDocument, poolKey } from "../../model/pool.ts";
 import type { PreflightRow } from "../../model/preflight.ts";
-import { deedOf, nameOfOwner, OWN_MANAGER, roleOf, type ScaleOwner } from "../../model/scale-owner.ts";
+import { deedOf, nameOfOwner, OWN_MANAGER, roleOf } from "../../model/scale-owner.ts";
+import { othersOf } from "../../plan/scaling/target.ts";
 
 type OwnerFinding = Pick<PreflightRow, "state" | "message" | "todo">;
 
@@ -18,15 +19,20 @@ export async function checkOwner({ metadata, spec }: PoolDocument, kube: Preflig
   try {
     const type = target.kind === "Deployment" ? DEPLOYMENTS : STATEFUL_SETS;
     const object = targetObjectOf(await kube.get({ type, namespace, name: target.name }));
-    const owners = [
+    if (object === undefined) return { state: "refused", message: `${what} cannot be understood`, todo: "look at it with kubectl" };
+    const found = [
       ...(await autoscalers(kube, namespace, HORIZONTAL_POD_AUTOSCALERS)),
       ...(await autoscalers(kube, namespace, SCALED_OBJECTS)),
-    ]
-      .filter((each) => each.target.kind === target.kind && each.target.name === target.name)
-      .map(({ owner }) => owner);
-    const gitops = (object?.managers ?? []).filter(({ manager }) => manager !== OWN_MANAGER && roleOf(manager) === "gitops");
+    ].filter((each) => each.target.kind === target.kind && each.target.name === target.name);
+    // A ScaledObject that asks this very Pool is its hand.
+    const scalers = othersOf(
+      { pool: poolKey(namespace, metadata.name), scale: null },
+      { owners: found.map(({ owner }) => owner) },
+      { ...object, managers: [] },
+    );
+    const gitops = object.managers.filter(({ manager }) => manager !== OWN_MANAGER && roleOf(manager) === "gitops");
     const others = [
-      ...owners.map((owner: ScaleOwner) => `${nameOfOwner(owner)} ${deedOf(owner)}`),
+      ...scalers.map((owner) => `${nameOfOwner(owner)} ${deedOf(owner)}`),
       ...gitops.map(({ manager }) => `${manager} writes spec.replicas from a repository`),
     ];
     if (others.length === 0) return { state: "ok", message: `nobody else sets the count of ${what}`, todo: null };
