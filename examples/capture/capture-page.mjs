@@ -43,6 +43,8 @@ for (let frame = 0; frame < frames; frame++) {
   writeSync(PROGRESS_FD, ".".repeat(Math.ceil(data.length / 1024)));
 }
 console.log(JSON.stringify({ frames, bytes }));
+browser.removeAllListeners("exit");
+browser.kill();
 process.exit(0);
 
 /** The address that the browser tells on its standard error. */
