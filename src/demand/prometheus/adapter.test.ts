@@ -109,8 +109,10 @@ test.each(HTTP_FAULTS)("%s is a trouble (K11)", async (_, answer, trouble) => {
 });
 
 test("a server that does not answer is given up with the signal, and one that is not there is said to be so", async () => {
-  server.answer({ how: "silent" });
-  expect(await look(sourceOf(), {}, within(50))).toBe("unreachable: Prometheus (connection metrics) did not answer in time");
+  for (const how of ["silent", "stuck"] as const) {
+    server.answer({ how, body: { status: "success" } });
+    expect(await look(sourceOf(), {}, within(50))).toBe("unreachable: Prometheus (connection metrics) did not answer in time");
+  }
   expect(await look(sourceOf({}, { url: "http://127.0.0.1:1" }))).toBe(
     "unreachable: Prometheus (connection metrics) cannot be reached: connect ECONNREFUSED 127.0.0.1:1",
   );

@@ -132,8 +132,10 @@ test("a half answer is none: without the age series' answer there is no reading"
 });
 
 test("a server that does not answer is given up with the signal, and one that is not there is said to be so", async () => {
-  server.answer({ how: "silent" });
-  expect(await look(sourceOf(), {}, within(50))).toBe("unreachable: Cloud Monitoring (connection gcp) did not answer in time");
+  for (const how of ["silent", "stuck"] as const) {
+    server.answer({ how, body: { status: "success" } });
+    expect(await look(sourceOf(), {}, within(50))).toBe("unreachable: Cloud Monitoring (connection gcp) did not answer in time");
+  }
   expect(await look(sourceOf("none", {}, { endpoint: "http://127.0.0.1:1" }))).toBe(
     "unreachable: Cloud Monitoring (connection gcp) cannot be reached: connect ECONNREFUSED 127.0.0.1:1",
   );

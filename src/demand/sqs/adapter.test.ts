@@ -99,8 +99,10 @@ test.each<[name: string, answer: Answer, trouble: string]>([
 });
 
 test("a server that does not answer is given up with the signal, and one that is not there is said to be so", async () => {
-  server.answer({ how: "silent" });
-  expect(await look(sourceOf(), {}, within(50))).toBe("unreachable: SQS (connection aws) did not answer in time");
+  for (const how of ["silent", "stuck"] as const) {
+    server.answer({ how, body: { status: "success" } });
+    expect(await look(sourceOf(), {}, within(50))).toBe("unreachable: SQS (connection aws) did not answer in time");
+  }
   expect(await look(sourceOf("orders", { endpoint: "http://127.0.0.1:1" }))).toBe(
     "unreachable: SQS (connection aws) cannot be reached: connect ECONNREFUSED 127.0.0.1:1",
   );

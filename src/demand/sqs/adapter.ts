@@ -5,6 +5,7 @@
  */
 import type { DemandReading } from "../../model/demand.ts";
 import type { ConnectionOf } from "../connections.ts";
+import { endedBy } from "../ended-by.ts";
 import { demandError, unreachable } from "../errors.ts";
 import type { DemandAdapter } from "../port.ts";
 import { SharedClients } from "../shared-clients.ts";
@@ -31,14 +32,17 @@ export const sqsAdapter: DemandAdapter<"sqs"> = {
   open({ queue }, connection) {
     if (connection?.kind !== "sqs") throw demandError("not_available", "an sqs signal needs a connection of kind sqs");
     const lease = clients.lease(connection);
+    const who = `SQS (connection ${connection.name})`;
+    const readNow = async (signal: AbortSignal): Promise<DemandReading> => {
+      try {
+        return await readDemand(await lease.client(), queue, signal);
+      } catch (error) {
+        throw troubleOf(error, who, queue, signal);
+      }
+    };
     return {
-      read: async (signal) => {
-        try {
-          return await readDemand(await lease.client(), queue, signal);
-        } catch (error) {
-          throw troubleOf(error, connection.name, queue, signal);
-        }
-      },
+      // Credentials are looked for without a signal.
+      read: (signal) => endedBy(signal, readNow(signal), who),
       close: () => lease.release(),
     };
   },
@@ -72,8 +76,7 @@ function numberOf(attributes: Readonly<Partial<Record<string, unknown>>>, attrib
 const REFUSED =
   /AccessDenied|InvalidClientTokenId|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|UnrecognizedClient|Credentials|TokenProvider|OptInRequired|NotAuthorized/;
 
-function troubleOf(error: unknown, connection: string, queue: string, signal: AbortSignal): Error {
-  const who = `SQS (connection ${connection})`;
+function troubleOf(error: unknown, who: string, queue: string, signal: AbortSignal): Error {
   const { name = "", $metadata: { httpStatusCode: status } = {} } = error as {
     readonly name?: string;
     readonly $metadata?: { readonly httpStatusCode?: number };

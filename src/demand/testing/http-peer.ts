@@ -7,8 +7,8 @@ export interface Answer {
   /** Text as it is; else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** `half`: the connection ends in the middle of the body. `endless`: the body does not end. `silent`: nothing is answered. */
-  readonly how?: "whole" | "half" | "endless" | "silent";
+  /** `half`: the connection ends in the middle of the body. `endless`: the body does not end. `stuck`: it stops in the middle. `silent`: nothing is answered. */
+  readonly how?: "whole" | "half" | "endless" | "stuck" | "silent";
 }
 
 export interface HttpPeer {
@@ -58,6 +58,7 @@ function send(response: ServerResponse, { status = 200, body = {}, headers = {},
     ...headers,
   });
   if (how === "whole") return void response.end(text);
+  if (how === "stuck") return void response.write(text.slice(0, text.length / 2));
   if (how === "half") return void response.write(text.slice(0, text.length / 2), () => response.destroy());
   const more = (): void => {
     while (!response.destroyed && response.write(" ".repeat(65_536)));
