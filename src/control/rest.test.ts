@@ -71,9 +71,14 @@ test("a pool whose size follows its demand rests too while it has the size that 
     scale: { signal: { kind: "queue", connection: "main", queue: "orders" }, target: 1 },
   };
   const { spec } = poolOf({ spec: scaled }, []);
-  expect(restAfter(WELL, { spec }).until(ENTRY, ROWS, NOON + 1)).toBe(NOON + 10_000);
+  expect(restAfter(WELL, { spec }).until(ENTRY, ROWS, NOON + 1)).toBe(NOON + 15_000);
   const held: Plan = { ...WELL, holds: [{ kind: "hold", subject: "", reason: reason("scale_cooldown") }] };
   expect(restAfter(held, { spec }).until(ENTRY, ROWS, NOON + 1)).toBeNull();
+
+  // Nobody can ask anything of it: it rests whatever others do.
+  const rest = restAfter(WELL, { spec });
+  rest.note(ENTRY, { ...ROWS, pool: "default/billing" }, { snapshot: poolOf({}, [serving()]), plan: held, at: NOON });
+  expect(rest.until(ENTRY, ROWS, NOON + 1)).toBe(NOON + 15_000);
 });
 
 test("another pool that is not at rest keeps this one's passes too: its standby may be asked for", () => {

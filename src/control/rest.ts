@@ -14,7 +14,7 @@ import type { PoolEntry } from "./pool-informer.ts";
 /** What nobody told is seen after so long. */
 export const REST_MS = 30_000;
 /** Of a pool whose size follows its demand: what would change its size calls, and what is told of its demand is not to be old. */
-export const REST_OF_SCALED_MS = 10_000;
+export const REST_OF_SCALED_MS = 15_000;
 
 const WELL: ReadonlySet<Reason["code"]> = new Set(["serving", "standby_ready", "nothing_to_do", "scale_paused"]);
 
@@ -49,7 +49,8 @@ export class Rest {
   until(entry: PoolEntry, rows: PoolRows, now: Instant): Instant | null {
     const last = this.#looked.get(rows.pool);
     if (last === undefined || last.entry !== entry || !areSame(last.rows, rows)) return null;
-    for (const { pass, isOver } of this.#looked.values()) if (isOver || !isWell(pass)) return null;
+    if (last.isOver || !isWell(last.pass)) return null;
+    if (!standsAlone(last.pass)) for (const { pass, isOver } of this.#looked.values()) if (isOver || !isWell(pass)) return null;
     const { at, plan, snapshot } = last.pass;
     const until = Math.min(
       plan.nextLookAt ?? Number.POSITIVE_INFINITY,
@@ -63,6 +64,14 @@ function isWell({ snapshot, plan }: Pass): boolean {
   const { deleting, rewound, inventory, openSteps } = snapshot;
   if (deleting || rewound !== null || inventory.state !== "complete" || openSteps.length > 0) return false;
   return plan.decisions.length === 0 && plan.holds.every(({ reason }) => WELL.has(reason.code));
+}
+
+/**
+ * Nothing that another pool does changes what is planned for it: it has no standby that could be asked for. Only those that follow a demand, of which there are
+ * many, and always one that moves.
+ */
+function standsAlone({ snapshot: { spec } }: Pass): boolean {
+  return spec.scale !== undefined && spec.standby.count === 0;
 }
 
 /** What was not written is given again as it was. */

@@ -6,7 +6,7 @@ import type { Condition, PoolStatus } from "./status.ts";
 
 export function scaleStatus(scale: PoolScale | undefined): Pick<PoolStatus, "demand" | "slots" | "capacity"> {
   if (scale === undefined) return { demand: null, slots: null, capacity: null };
-  const { reading, readAt, trouble } = scale.demand;
+  const { reading, trouble } = scale.demand;
   const { slots, proven } = scale;
   const whole = (ms: number | null): number | null => (ms === null ? null : Math.round(ms / 1_000));
   return {
@@ -14,7 +14,6 @@ export function scaleStatus(scale: PoolScale | undefined): Pick<PoolStatus, "dem
       backlog: reading?.backlog ?? null,
       inFlight: reading?.inFlight ?? null,
       oldestAge: whole(reading?.oldestAgeMs ?? null),
-      readAt: readAt === null ? null : formatInstant(readAt),
       trouble: trouble?.code ?? null,
     },
     slots: slots && { total: slots.total, free: slots.free, progressing: slots.progressing, stuck: slots.stuck },

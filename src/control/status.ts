@@ -38,7 +38,6 @@ export interface PoolStatus {
     readonly inFlight: number | null;
     /** In seconds. */
     readonly oldestAge: number | null;
-    readonly readAt: string | null;
     readonly trouble: string | null;
   } | null;
   readonly slots: { readonly total: number; readonly free: number; readonly progressing: number; readonly stuck: number } | null;

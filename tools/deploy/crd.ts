@@ -123,7 +123,6 @@ const STATUS: Readonly<Record<keyof PoolStatus, Json>> = {
       backlog: { type: "number", nullable: true },
       inFlight: { type: "number", nullable: true },
       oldestAge: { type: "integer", nullable: true, description: "In seconds." },
-      readAt: { type: "string", nullable: true },
       trouble: { type: "string", nullable: true, description: "Why the newest look cannot be believed." },
     },
   },
