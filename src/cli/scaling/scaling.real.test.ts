@@ -163,6 +163,18 @@ test("what was put in is taken back when the user has had enough", async () => {
   expect([code, interrupt.signal.aborted, await left()]).toEqual([1, true, 0]);
 });
 
+test("what could not be taken back is said with its tag", async () => {
+  const fake = fleet({ size: () => 1, does: () => "never" });
+  const look = fake.findPool;
+  let looks = 0;
+  fake.findPool = async (pool) => {
+    if (looks++ === 5) await queue.stop();
+    return look(pool);
+  };
+  const { code, err } = await run("verify scaling capture --control 250ms --within 10s --jobs 50", fake);
+  expect([code, err]).toEqual([1, expect.stringMatching(/What was put in could not be taken back .*tagged\?prefix=relevo-verify-run-/)]);
+});
+
 test("a signal that cannot be fed is refused by name, and so is a connection that the file does not have", async () => {
   const fake = fleet();
   fake.state.spec = document({ signal: { kind: "postgresql", connection: "main", query: "SELECT 1 AS backlog" } }).spec;

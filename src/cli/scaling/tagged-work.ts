@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { isAt } from "../../demand/connections.ts";
 import { openFeed, type WorkFeed } from "../../demand/feed.ts";
+import { describeError, RelevoError } from "../../kernel/errors.ts";
 import { readConnections } from "../../demand/read-connections.ts";
 import { type FollowedView, followedView } from "../../server/scale-views.ts";
 import type { ControllerClient } from "../client.ts";
@@ -63,8 +64,25 @@ export function payloadOf(context: CliContext, option: string, text: string): un
 const LEFT_WITHIN_MS = 30_000;
 const POLL_MS = 250;
 
-/** Takes back what waits, and gives what workers have begun the time to end. Returns what is left of it then, for whatever reason. */
-export async function clearWork({ feed }: TaggedWork, { clock }: CliContext): Promise<{ readonly removed: number; readonly left: number }> {
+export interface Cleared {
+  readonly removed: number;
+  readonly left: number;
+}
+
+/** Takes back what waits, and gives what workers have begun the time to end. Returns what is left of it then. Throws `work_left_behind`. */
+export async function clearWork(work: TaggedWork, context: CliContext): Promise<Cleared> {
+  try {
+    return await clear(work, context);
+  } catch (cause) {
+    throw new RelevoError("work_left_behind", "What was put in could not be taken back.", {
+      found: describeError(cause),
+      todo: `when the queue answers again: DELETE /v1/queues/QUEUE/tagged?prefix=${work.tag}`,
+      cause,
+    });
+  }
+}
+
+async function clear({ feed }: TaggedWork, { clock }: CliContext): Promise<Cleared> {
   let removed = await feed.clear();
   for (const end = clock.monotonic() + LEFT_WITHIN_MS; ; await clock.sleep(POLL_MS)) {
     const { waiting, taken, dead } = await feed.counts();
