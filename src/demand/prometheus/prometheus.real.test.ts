@@ -1,12 +1,12 @@
 /** The adapter against a real Prometheus, which scrapes what the test says. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../kernel/system.ts";
 import { type SignalOf, signalSchema } from "../../model/demand.ts";
 import { type ConnectionOf, connectionSchema } from "../connections.ts";
@@ -14,12 +14,13 @@ import type { DemandSource } from "../port.ts";
 import { look, troubleOf, within } from "../testing/look.ts";
 import { prometheusAdapter } from "./adapter.ts";
 
-const PATIENT = { timeout: 30_000, interval: 100 };
+const PATIENT = { timeout: 60_000, interval: 100 };
 const open: DemandSource[] = [];
 let dir: string;
 let target: Server;
-let prometheus: ChildProcess;
+let prometheus: ChildProcess | undefined;
 let url: string;
+let caFile: string;
 /** What is scraped. */
 let metrics = "";
 
@@ -34,17 +35,38 @@ beforeAll(async () => {
     join(dir, "prometheus.yml"),
     `scrape_configs: [{ job_name: jobs, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [{ targets: ["127.0.0.1:${targetPort}"] }] }]\n`,
   );
-  url = `http://127.0.0.1:${port}`;
-  const files = ["--config.file", join(dir, "prometheus.yml"), "--storage.tsdb.path", join(dir, "data")];
-  prometheus = spawn("prometheus", [...files, "--web.listen-address", `127.0.0.1:${port}`, "--log.level", "error"], { stdio: "ignore" });
-  await vi.waitFor(async () => expect((await fetch(`${url}/-/ready`)).status).toBe(200), PATIENT);
+  url = `https://127.0.0.1:${port}`;
+  const [key, cert] = [join(dir, "key.pem"), join(dir, "cert.pem")];
+  const subject = ["-subj", "/CN=prometheus", "-addext", "subjectAltName=IP:127.0.0.1"];
+  execFileSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", ...subject, "-keyout", key, "-out", cert], {
+    stdio: "ignore",
+  });
+  await writeFile(join(dir, "web.yml"), `tls_server_config: { cert_file: ${cert}, key_file: ${key} }\n`);
+  caFile = cert;
+  prometheus = start(port);
 });
+
+function start(port: number): ChildProcess {
+  const files = [
+    "--config.file",
+    join(dir, "prometheus.yml"),
+    "--web.config.file",
+    join(dir, "web.yml"),
+    "--storage.tsdb.path",
+    join(dir, "data"),
+  ];
+  return spawn("prometheus", [...files, "--web.listen-address", `127.0.0.1:${port}`, "--log.level", "error"], { stdio: "ignore" });
+}
+
+async function kill(): Promise<void> {
+  if (prometheus === undefined || prometheus.exitCode !== null || prometheus.signalCode !== null) return;
+  const ended = once(prometheus, "exit");
+  prometheus.kill("SIGKILL");
+  await ended;
+}
+
 afterAll(async () => {
-  if (prometheus?.exitCode === null) {
-    const ended = once(prometheus, "exit");
-    prometheus.kill("SIGKILL");
-    await ended;
-  }
+  await kill();
   target?.closeAllConnections();
   target?.close();
   await rm(dir, { recursive: true, force: true });
@@ -71,11 +93,11 @@ const never = (): never => {
   throw new Error("nobody asks the API server");
 };
 
-function sourceOf(query: string, ageQuery?: string): DemandSource {
+function sourceOf(query: string, ageQuery?: string, tls: object | undefined = { caFile }): DemandSource {
   const spec = { kind: "prometheus", connection: "metrics", query, flowLabel: "queue", ...(ageQuery === undefined ? {} : { ageQuery }) };
   const source = prometheusAdapter.open(
     signalSchema.parse(spec) as SignalOf<"prometheus">,
-    connectionSchema.parse({ kind: "prometheus", name: "metrics", url }) as ConnectionOf<"prometheus">,
+    connectionSchema.parse({ kind: "prometheus", name: "metrics", url, tls }) as ConnectionOf<"prometheus">,
     { clock: systemClock, kube: { get: never, list: never }, namespace: "shop" },
   );
   open.push(source);
@@ -129,4 +151,16 @@ test("an exporter that keeps its own old time is stale by that time, though Prom
   const source = sourceOf("jobs_held");
   await expect.poll(() => look(source, { maxAgeMs: 60_000 }), PATIENT).toMatchObject({ backlog: 8 });
   expect(await look(source, { maxAgeMs: 20_000 })).toMatch(/^stale: /);
+});
+
+test("a certificate of nobody's is refused; a Prometheus that was killed is unreachable, and is read again by itself", async () => {
+  metrics = 'jobs_left{queue="queue/orders"} 4\n';
+  const source = sourceOf("jobs_left");
+  await expect.poll(() => look(source), PATIENT).toMatchObject({ backlog: 4 });
+  expect(await look(sourceOf("jobs_left", undefined, {}))).toMatch(/^unreachable: .*self-signed certificate/);
+  await kill();
+  expect(await look(source)).toMatch(/^unreachable: .*ECONNREFUSED/);
+  prometheus = start(Number(new URL(url).port));
+  metrics = 'jobs_left{queue="queue/orders"} 5\n';
+  await expect.poll(() => look(source), PATIENT).toMatchObject({ backlog: 5 });
 });
