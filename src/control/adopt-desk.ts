@@ -10,7 +10,7 @@ import { draftRemoveOwner } from "../act/draft-step.ts";
 import type { Executor } from "../act/executor.ts";
 import { REMOVABLE_OWNERS } from "../act/steps/remove-scale-owner.ts";
 import { readAutoscalers, refOfTarget, type TargetObjectRef } from "../act/steps/targets.ts";
-import type { Clock } from "../kernel/clock.ts";
+import type { Clock, Instant } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { findObject } from "../kube/find-object.ts";
@@ -61,7 +61,10 @@ export async function adopt(parts: AdoptDeskParts, entry: PoolEntry, command: Ad
   const object = await readTarget(parts, subject);
   const owners = await ownersOf(parts, subject, object);
   const facts = { pool, target: name, uid: object.uid, replicas: object.replicas, at: parts.clock.now(), resetTo: null };
-  if (rows.scale?.adopted?.uid === object.uid && othersOf(rows, { owners: autoscalersOf(owners) }, object).length === 0)
+  if (
+    rows.scale?.adopted?.uid === object.uid &&
+    othersOf(rows, { owners: autoscalersOf(owners), takenAt: takenAtOf(parts, pool) }, object).length === 0
+  )
     return { ...facts, outcome: "already_adopted", at: rows.scale.adopted.at, removed: rows.scale.adopted.removed, owners: [] };
   refuseInvalidSignal(parts, pool);
   await refuseByPreflight(parts.preflight, pool, entry.document);
@@ -149,7 +152,7 @@ async function readTarget({ kube }: Pick<AdoptDeskParts, "kube">, { target, name
 
 /** All, read now: autoscalers, other Pools, and field managers as if it were nobody's yet. */
 async function ownersOf(
-  { kube, pools }: Pick<AdoptDeskParts, "kube" | "pools">,
+  { kube, pools, controller }: Pick<AdoptDeskParts, "kube" | "pools" | "controller">,
   subject: Subject,
   object: TargetObject,
 ): Promise<readonly ScaleOwner[]> {
@@ -159,8 +162,12 @@ async function ownersOf(
     const isSame = metadata.namespace === target.namespace && spec.target?.kind === target.kind && spec.target.name === target.name;
     return isSame && key !== pool ? [{ kind: "Pool", name: key, uid: "" }] : [];
   });
-  const managers = managersAgainst(object.managers, rows.scale?.adopted, object.uid).map(ownerOfManager);
+  const managers = managersAgainst(object.managers, rows.scale?.adopted, object.uid, takenAtOf({ controller }, pool)).map(ownerOfManager);
   return [...(await readAutoscalers(kube, target)), ...others, ...managers];
+}
+
+function takenAtOf({ controller }: Pick<AdoptDeskParts, "controller">, pool: string): Instant | null {
+  return controller.lastPass(pool)?.snapshot.target?.takenAt ?? null;
 }
 
 function autoscalersOf(owners: readonly ScaleOwner[]): readonly ScaleOwner[] {

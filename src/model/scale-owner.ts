@@ -71,6 +71,8 @@ export interface TargetView {
   readonly trouble: string | null;
   /** Since when all its replicas are ready; null: they are not. */
   readonly fullSince: Instant | null;
+  /** When the count ceased to be as Relevo wrote it, as far as that was seen: the times of managers are whole seconds. Null: it is, or nobody saw. */
+  readonly takenAt: Instant | null;
 }
 
 export interface TargetObject {

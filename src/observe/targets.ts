@@ -10,7 +10,7 @@ import { DEPLOYMENTS, STATEFUL_SETS } from "../kube/resources.ts";
 import type { Parsed } from "../kube/types.ts";
 import { type PoolDocument, poolKey } from "../model/pool.ts";
 import { targetObjectOf } from "../model/parse-scale-owner.ts";
-import type { ScaleOwner, TargetObject, TargetView } from "../model/scale-owner.ts";
+import { OWN_MANAGER, type ScaleOwner, type TargetObject, type TargetView } from "../model/scale-owner.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import type { OtherOwner } from "../plan/snapshot.ts";
 import type { ScaleOwners } from "./scale-owners.ts";
@@ -18,6 +18,10 @@ import type { ScaleOwners } from "./scale-owners.ts";
 export type TargetRef = NonNullable<PoolDocument["spec"]["target"]>;
 
 export const TARGET_TYPES: Readonly<Record<TargetRef["kind"], ResourceType>> = { Deployment: DEPLOYMENTS, StatefulSet: STATEFUL_SETS };
+
+function isOurs({ managers }: TargetObject): boolean {
+  return managers.some(({ manager }) => manager === OWN_MANAGER);
+}
 
 function isTargetKind(kind: string): boolean {
   return Object.hasOwn(TARGET_TYPES, kind);
@@ -45,6 +49,7 @@ interface Entry {
   readonly target: TargetRef;
   readonly informer: Informer<TargetObject>;
   fullSince: Instant | null;
+  takenAt: Instant | null;
 }
 
 export class Targets {
@@ -78,10 +83,12 @@ export class Targets {
       fieldSelector: `metadata.name=${target.name}`,
       parse: parseTarget,
     });
-    const entry: Entry = { pool, namespace: metadata.namespace, target, informer, fullSince: null };
+    const entry: Entry = { pool, namespace: metadata.namespace, target, informer, fullSince: null, takenAt: null };
     this.#entries.set(pool, entry);
-    informer.onChange(({ after }) => {
+    informer.onChange(({ before, after }) => {
       this.#noteFull(entry, after);
+      if (after === undefined || isOurs(after)) entry.takenAt = null;
+      else if (before !== undefined && isOurs(before)) entry.takenAt = clock.now();
       onChange(pool);
     });
     informer.start();
@@ -124,6 +131,7 @@ export class Targets {
       owners: [...this.#options.owners.ownersOf({ namespace, ...target }), ...this.#otherPools(entry)],
       trouble: this.#troubleOf(entry),
       fullSince: entry.fullSince,
+      takenAt: entry.takenAt,
     };
   }
 

@@ -2,8 +2,11 @@
  * The replica count of a workload passes to a Pool and stays its own, on a real API server with its built-in autoscaler kind; KEDA is the test itself, with the
  * shapes of its definition. Level: real API server.
  */
+import { credentials, makeGenericClientConstructor } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { ComposedController } from "../../src/cli/processes/controller.ts";
+import { externalScalerService, type GetMetricsResponse } from "../../src/demand/keda/contract.ts";
+import { startKedaScaler } from "../../src/demand/keda/server.ts";
 import { systemClock } from "../../src/kernel/system.ts";
 import { isNotFound, type KubeObject, type ObjectRef } from "../../src/kube/api.ts";
 import { DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, POOLS, SCALED_OBJECTS } from "../../src/kube/resources.ts";
@@ -352,6 +355,62 @@ test("a target that is paused, recreated or gone stays as it is; given back it i
   });
   await untilHeld(namespace, "scale_target_replaced");
 });
+
+test("a ScaledObject that asks this Pool is its hand: KEDA is told the size and writes it, Relevo writes nothing (K11, I20)", async () => {
+  backlog = 40;
+  const namespace = await aWorkload();
+  const made = await cluster.api.create(SCALED_OBJECTS, {
+    apiVersion: "keda.sh/v1alpha1",
+    kind: "ScaledObject",
+    metadata: { name: "web", namespace },
+    spec: {
+      scaleTargetRef: { name: "web" },
+      triggers: [{ type: "external-push", metadata: { scalerAddress: "relevo:6000", pool: `${namespace}/web` } }],
+    },
+  });
+  await makeHpa(namespace, "keda-hpa-web", made);
+  const { sizes, controller } = await start();
+  await untilHeld(namespace, "scale_through_keda");
+  const scaler = await startKedaScaler({ host: "127.0.0.1", port: 0, sizes, clock: systemClock, log: () => undefined });
+  const keda = aKeda(scaler.address, namespace);
+  try {
+    await until("it decided", async () => (await keda.size()) === 4);
+    backlog = 110;
+    await until("it decided anew", async () => (await keda.size()) === 11);
+    expect(await replicas(namespace)).toBe(3);
+    // KEDA's HPA.
+    await cluster.kubectl("scale", "deployment/web", "-n", namespace, "--replicas=11");
+    await until("it is seen", async () => controller.lastPass(`${namespace}/web`)?.snapshot.target?.object?.replicas === 11);
+    expect(await reasons(namespace)).toEqual(["scale_through_keda"]);
+    backlog = new Error("no route to the queue");
+    await untilHeld(namespace, "scale_demand_invalid");
+    expect(await keda.size()).toBe(11);
+    const written = await cluster.api.get(target(namespace));
+    expect(replicaManagersOf(written).map(({ manager }) => manager)).toEqual(["kubectl"]);
+  } finally {
+    keda.close();
+    await scaler.close();
+  }
+});
+
+/** Its calls for this ScaledObject, as KEDA makes them. */
+function aKeda(address: string, namespace: string): { size(): Promise<number | string>; close(): void } {
+  const Client = makeGenericClientConstructor(externalScalerService(), "externalscaler.ExternalScaler");
+  const client = new Client(address, credentials.createInsecure());
+  const scaledObjectRef = { name: "web", namespace, scalerMetadata: { scalerAddress: address, pool: `${namespace}/web` } };
+  const call = (
+    client as unknown as Record<string, (request: unknown, answer: (error: Error | null, value: GetMetricsResponse) => void) => void>
+  )["GetMetrics"];
+  return {
+    size: () =>
+      new Promise((resolve) => {
+        call?.call(client, { scaledObjectRef, metricName: "s0-relevo" }, (error, value) =>
+          resolve(error === null ? (value.metricValues[0]?.metricValueFloat ?? "none") : error.message),
+        );
+      }),
+    close: () => client.close(),
+  };
+}
 
 async function gone(ref: ObjectRef): Promise<boolean> {
   return cluster.api.get(ref).then(() => false, isNotFound);

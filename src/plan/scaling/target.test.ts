@@ -23,7 +23,7 @@ const object = (more: Partial<TargetObject> = {}): TargetObject => ({
   ...more,
 });
 const view = (more: Partial<TargetView> = {}): TargetView => ({
-  ...{ kind: "Deployment", name: "web", object: object(), owners: [], trouble: null, fullSince: NOON - 600_000 },
+  ...{ kind: "Deployment", name: "web", object: object(), owners: [], trouble: null, fullSince: NOON - 600_000, takenAt: null },
   ...more,
 });
 const ADOPTED: Adoption = { uid: "u1", by: "alice", at: NOON - 30_000, replicas: 3, managers: [KUBECTL], removed: null };
@@ -73,6 +73,7 @@ describe("a target that was adopted", () => {
     ["an HPA whose ScaledObject is gone", { owners: [MADE] }, ["scale_other_owner"]],
     ["another Pool", { owners: [{ kind: "Pool", name: "default/other", uid: "" } as const] }, ["scale_other_owner"]],
     ["who wrote it since", { object: object({ managers: [manager("kubectl", NOON)] }) }, ["scale_other_owner"]],
+    ["who wrote it since, within one second", { takenAt: NOON - 100 }, ["scale_other_owner"]],
     ["who was not there", { object: object({ managers: [KUBECTL, manager("helm")] }) }, ["scale_other_owner"]],
     [
       "an autoscaler that wrote since",

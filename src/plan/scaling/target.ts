@@ -105,7 +105,7 @@ export function handOf({ pool }: Pick<PoolSnapshot, "pool">, { owners }: Pick<Ta
 /** All that set the count beside this Pool, in one order. What a ScaledObject makes is told once, by its name. */
 export function othersOf(
   pool: Pick<PoolSnapshot, "pool" | "scale">,
-  { owners }: Pick<TargetView, "owners">,
+  { owners, takenAt = null }: Pick<TargetView, "owners"> & Partial<Pick<TargetView, "takenAt">>,
   object: TargetObject,
 ): readonly ScaleOwner[] {
   const objects = new Set(owners.flatMap((owner) => (owner.kind === "ScaledObject" ? [owner.name] : [])));
@@ -114,7 +114,7 @@ export function othersOf(
     if (owner.kind === "ScaledObject") return !hands.has(owner.name);
     return owner.kind !== "HorizontalPodAutoscaler" || owner.madeBy === null || !objects.has(owner.madeBy);
   });
-  const managers = hands.size > 0 ? [] : managersAgainst(object.managers, pool.scale?.adopted, object.uid);
+  const managers = hands.size > 0 ? [] : managersAgainst(object.managers, pool.scale?.adopted, object.uid, takenAt);
   return [...autoscalers, ...managers.map(ownerOfManager)].toSorted((a, b) => compare(nameOfOwner(a), nameOfOwner(b)));
 }
 
@@ -130,10 +130,16 @@ export function ownerOfManager({ manager, at }: FieldManager): ScaleOwner {
  * Before the adoption: all that own the field, but for what only wrote for an autoscaler, which is told by its own name as long as it is there. After it: who was
  * not there at the adoption, and who wrote it since. While we own the field too, its value is ours, whatever else one of those has written.
  */
-export function managersAgainst(managers: readonly FieldManager[], adopted: Adoption | undefined, uid: string): readonly FieldManager[] {
+export function managersAgainst(
+  managers: readonly FieldManager[],
+  adopted: Adoption | undefined,
+  uid: string,
+  takenAt: Instant | null = null,
+): readonly FieldManager[] {
   const others = managers.filter(({ manager }) => manager !== OWN_MANAGER);
   if (adopted === undefined || adopted.uid !== uid) return others.filter(({ manager }) => roleOf(manager) !== "autoscaler");
   const isOurs = managers.some(({ manager }) => manager === OWN_MANAGER);
+  if (!isOurs && takenAt !== null && takenAt > adopted.at) return others;
   return others.filter((each) => {
     const former = adopted.managers.find((known) => isSameManager(known, each));
     return former === undefined || (former.at !== each.at && !isOurs);
