@@ -65,8 +65,11 @@ export interface JobsOptions {
   readonly observe: Observe;
   /** `namespace/name` of the pool whose workers take them. */
   readonly pool: string;
-  /** Of that pool, all that run; `answers`: neither it nor its machine stands still or is cut off. */
-  readonly workers: () => readonly { readonly process: InstanceProcess; readonly answers: boolean }[];
+  /**
+   * Of that pool, all that run. `answers`: neither it nor its machine stands still or is cut off. `serves`: it takes work and is known to: not one that drains,
+   * nor one that the store has forgotten.
+   */
+  readonly workers: () => readonly { readonly process: InstanceProcess; readonly answers: boolean; readonly serves: boolean }[];
 }
 
 export class Jobs {
@@ -128,8 +131,9 @@ export class Jobs {
     };
   }
 
-  #busyThatAnswer(): readonly Taken[] {
-    return this.#options.workers().flatMap(({ process, answers }) => (answers ? [...(this.#tables.get(process.bootId)?.taken ?? [])] : []));
+  #busyThatServe(): readonly Taken[] {
+    const serving = this.#options.workers().filter(({ answers, serves }) => answers && serves);
+    return serving.flatMap(({ process }) => [...(this.#tables.get(process.bootId)?.taken ?? [])]);
   }
 
   #busyThatRun(now: number): readonly Taken[] {
@@ -137,7 +141,7 @@ export class Jobs {
   }
 
   #lookWhetherStuck(): void {
-    const busy = this.#busyThatAnswer();
+    const busy = this.#busyThatServe();
     const stuck = busy.filter(({ slot }) => slot.quietMs() >= this.#judge.stuckAfterMs).length;
     const isStuck = busy.length > 0 && stuck / busy.length > this.#judge.share;
     this.#stuckSince = isStuck ? (this.#stuckSince ?? this.#options.clock.monotonic()) : null;

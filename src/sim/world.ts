@@ -199,8 +199,13 @@ export class World {
     if (pool === undefined) return null;
     const { clock, log, instances } = this;
     const isOfPool = ({ podName }: InstanceProcess): boolean => podName.startsWith(`${pool.name}-`);
+    const serves = ({ podName, state }: InstanceProcess): boolean =>
+      state === "admitted" && this.mirror.living(pool.key).some(({ id, phase }) => phase === "serving" && podName.startsWith(`${id}-`));
     const workers = () =>
-      instances.all().flatMap((process) => (isOfPool(process) ? [{ process, answers: instances.answers(process) }] : []));
+      instances
+        .all()
+        .filter(isOfPool)
+        .map((process) => ({ process, answers: instances.answers(process), serves: serves(process) }));
     const random = seededRandom(this.seed, "jobs");
     const jobs = new Jobs({ clock, random, log, observe: (event) => this.observe(event), pool: pool.key, workers });
     instances.useSlots((process) => (isOfPool(process) ? jobs.slotsOf(process) : null));
