@@ -14,14 +14,6 @@ export function refOfTarget({ kind, namespace, name }: Omit<TargetObjectRef, "ui
   return { type: kind === "Deployment" ? DEPLOYMENTS : STATEFUL_SETS, namespace, name };
 }
 
-const countSchema = z.object({ spec: z.object({ replicas: z.int().nullish() }) });
-
-/** Of a Scale; NaN when it says none. */
-export function replicasOf(object: KubeObject): number {
-  const parsed = countSchema.safeParse(object);
-  return parsed.success ? (parsed.data.spec.replicas ?? 0) : Number.NaN;
-}
-
 /** HorizontalPodAutoscalers and ScaledObjects of this workload, read now. A cluster without KEDA has none of the latter. */
 export async function readAutoscalers(kube: KubeApi, target: Omit<TargetObjectRef, "uid">): Promise<readonly ScaleOwner[]> {
   const { namespace, kind, name } = target;

@@ -5,8 +5,10 @@
 import {
   type handleServerStreamingCall,
   type handleUnaryCall,
+  type sendUnaryData,
   Server,
   ServerCredentials,
+  type ServerUnaryCall,
   type ServerWritableStream,
   status,
 } from "@grpc/grpc-js";
@@ -143,14 +145,22 @@ class Scaler {
   }
 
   #unary<Q, A>(answer: (request: Q, bearer: string | undefined) => Promise<A>): handleUnaryCall<Q, A> {
-    return (call, callback) => {
-      Promise.resolve()
-        .then(() => answer(call.request, bearerOf(call.metadata.get("authorization"))))
-        .then(
-          (value) => callback(null, value),
-          (error: unknown) => callback(this.#errorOf(error)),
-        );
-    };
+    return (call, callback) => void this.#reply(call, callback, answer);
+  }
+
+  async #reply<Q, A>(
+    call: ServerUnaryCall<Q, A>,
+    callback: sendUnaryData<A>,
+    answer: (request: Q, bearer: string | undefined) => Promise<A>,
+  ): Promise<void> {
+    let value: A;
+    try {
+      value = await answer(call.request, bearerOf(call.metadata.get("authorization")));
+    } catch (error) {
+      callback(this.#errorOf(error));
+      return;
+    }
+    callback(null, value);
   }
 
   #open(call: ServerWritableStream<ScaledObjectRef, IsActiveResponse>): void {
