@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import { reason } from "../model/reasons.ts";
 import { KeptList, KeptValue } from "./kept-rows.ts";
+import { openStore } from "./store.ts";
 
 interface Row {
   readonly id: string;
@@ -148,4 +150,20 @@ test("it is known how many writes nobody told of", () => {
   told("a", "3");
   told("b", "1");
   expect(kept.untoldWrites).toBe(1);
+});
+
+test("what is written of one pool leaves what was read of another one as it is", async () => {
+  const store = await openStore(":memory:");
+  const first = await store.claim("shop/a", "controller", 1);
+  const second = await store.claim("shop/b", "controller", 1);
+  const reasons = [{ subject: "", reason: reason("nothing_to_do"), since: 1 }];
+  await store.commit(first, [{ kind: "set_reasons", reasons }], 1);
+  const before = await store.readPool("shop/a");
+  await store.commit(second, [{ kind: "set_reasons", reasons }], 2);
+  const after = await store.readPool("shop/a");
+  expect(after?.reasons).toBe(before?.reasons);
+
+  await store.commit(first, [{ kind: "set_reasons", reasons: [] }], 3);
+  expect((await store.readPool("shop/a"))?.reasons).toEqual([]);
+  await store.close();
 });

@@ -25,6 +25,7 @@ export class PoolReader {
   readonly #evidence: KeptValue<readonly Evidence[]>;
   readonly #failures: KeptValue<readonly CandidateFailure[]>;
   readonly #workloads: KeptValue<readonly Workload[]>;
+  readonly #rows = new Map<string, { readonly text: string; readonly value: ReadPool }>();
   readonly #living = new Map<string, LivingEvidence>();
 
   constructor(db: StoreConnection, repositories: Repositories) {
@@ -36,7 +37,14 @@ export class PoolReader {
       () => db.writesTo("pools"),
       async (pool) => {
         const row = await pools.find(pool);
-        return row?.claimed === true ? { ...row, reasons: JSON.parse(row.reasons) as StandingReason[] } : undefined;
+        if (row?.claimed !== true) return undefined;
+        // A write to another pool's row is no news of this one.
+        const text = JSON.stringify(row);
+        const known = this.#rows.get(pool);
+        if (known?.text === text) return known.value;
+        const value = { ...row, reasons: JSON.parse(row.reasons) as StandingReason[] };
+        if (!db.isInTransaction) this.#rows.set(pool, { text, value });
+        return value;
       },
     );
     // Evidence is of instances that are there, so all that a new instance has is written after it.
@@ -87,6 +95,7 @@ export class PoolReader {
     this.#repositories.instances.forgetLiving(pool);
     this.#repositories.steps.forgetOpen(pool);
     this.#living.delete(pool);
+    this.#rows.delete(pool);
   }
 
   /** Without that of instances which were deleted since it was read. */
