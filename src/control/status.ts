@@ -73,6 +73,7 @@ export const HELD: readonly ReasonCode[] = [
   "scale_held_long",
   "scale_other_owner",
   "scale_not_adopted",
+  "scale_target_unseen",
   "scale_target_gone",
   "scale_target_replaced",
   "scale_target_paused",

@@ -90,6 +90,7 @@ export const REASONS = {
   scale_held_blind:
     "{wanted} instances are wanted, the growth was held back, and {answering} of {serving} that serve say what their slots do: held since {since}",
   scale_held_long: "{wanted} instances are wanted and the growth is held back since {since}, longer than {holdFor} ({cause}): {todo}",
+  scale_target_unread: "{target} was not read yet: nothing is written",
   scale_target_unseen: "{target} cannot be seen as it is now ({trouble}): nothing is written",
   scale_target_gone: "there is no {target}: nothing is written",
   scale_target_replaced: "{target} is another object ({uid}) than the one that was adopted ({adopted}): relevo adopt takes it over anew",

@@ -64,6 +64,11 @@ export class ScaleOwners {
     return undefined;
   }
 
+  /** It is known who there is, or why that cannot be known. */
+  hasAnswered(): boolean {
+    return this.#informers.every(hasAnswered);
+  }
+
   /** Told whose count somebody else began to set, sets otherwise or sets no more; not of each new number in an autoscaler's status. */
   onChange(listener: (target: WorkloadRef) => void): void {
     for (const informer of this.#informers)
@@ -78,6 +83,10 @@ export class ScaleOwners {
   async whenAnswered(): Promise<void> {
     await Promise.all(this.#informers.map((informer) => informer.whenAnswered()));
   }
+}
+
+export function hasAnswered(informer: Pick<Informer<unknown>, "synced" | "state">): boolean {
+  return informer.synced() || informer.state().failing !== undefined;
 }
 
 function parseAutoscaler(object: KubeObject): Parsed<Autoscaler | null> {

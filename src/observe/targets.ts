@@ -13,7 +13,7 @@ import { targetObjectOf } from "../model/parse-scale-owner.ts";
 import { OWN_MANAGER, type ScaleOwner, type TargetObject, type TargetView } from "../model/scale-owner.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import type { OtherOwner } from "../plan/snapshot.ts";
-import type { ScaleOwners } from "./scale-owners.ts";
+import { hasAnswered, type ScaleOwners } from "./scale-owners.ts";
 
 export type TargetRef = NonNullable<PoolDocument["spec"]["target"]>;
 
@@ -121,7 +121,7 @@ export class Targets {
   /** Null: it is not followed, or was not seen yet. */
   viewOf(pool: string): TargetView | null {
     const entry = this.#entries.get(pool);
-    if (entry === undefined || (!entry.informer.synced() && entry.informer.state().failing === undefined)) return null;
+    if (entry === undefined || !this.#options.owners.hasAnswered() || !hasAnswered(entry.informer)) return null;
     const { namespace, target, informer } = entry;
     const object = informer.get(namespace, target.name);
     if (object !== undefined && entry.fullSince === null) this.#noteFull(entry, object);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { KubeApiError, type KubeObject, type ObjectRef } from "../../src/kube/api.ts";
 import { CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS } from "../../src/kube/resources.ts";
 import type { AdoptCommand, AdoptionResult } from "../../src/server/adoption-state.ts";
-import { capturePool, Harness, workload } from "./harness.ts";
+import { capturePool, Harness, ordersPool, workload } from "./harness.ts";
 
 const POOL = "default/capture";
 const WEB: ObjectRef = { type: DEPLOYMENTS, namespace: "default", name: "web" };
@@ -15,7 +15,7 @@ const targeting = (name = "capture") => {
 
 let harness: Harness;
 beforeEach(async () => {
-  harness = await Harness.start({ gateways: 0, work: { pushes: true } });
+  harness = await Harness.start({ work: { pushes: true } });
   const { group, version, kind, plural } = HORIZONTAL_POD_AUTOSCALERS;
   await harness.cluster.api.create(CUSTOM_RESOURCE_DEFINITIONS, {
     apiVersion: "apiextensions.k8s.io/v1",
@@ -52,8 +52,8 @@ async function adopt(more: Partial<AdoptCommand> = {}): Promise<AdoptionResult |
   return answer ?? "";
 }
 
-function makeHpa(): Promise<KubeObject> {
-  const scaleTargetRef = { apiVersion: "apps/v1", kind: "Deployment", name: "web" };
+function makeHpa(target = "web"): Promise<KubeObject> {
+  const scaleTargetRef = { apiVersion: "apps/v1", kind: "Deployment", name: target };
   const hpa = {
     apiVersion: "autoscaling/v2",
     kind: "HorizontalPodAutoscaler",
@@ -123,4 +123,12 @@ test("who may not see the autoscalers takes nothing over and writes nothing (K3)
     kind === "HorizontalPodAutoscaler" && verb === "list" ? new KubeApiError({ code: 403, reason: "Forbidden" }, "test") : undefined;
   expect(await adopt()).toBe("kube_forbidden");
   expect(written()).toEqual([]);
+});
+
+test("an HPA on an instance that Relevo made is told too, as it comes and as it goes (I20)", async () => {
+  const [instance] = await harness.serve(ordersPool({ desired: 1 }));
+  await makeHpa(instance?.objects.find(({ kind }) => kind === "Deployment")?.name);
+  await untilHeld("scale_other_owner", "default/orders");
+  await harness.cluster.api.delete({ type: HORIZONTAL_POD_AUTOSCALERS, namespace: "default", name: "web" });
+  await harness.until("it is told no more", async () => !(await isHeld("scale_other_owner", "default/orders")));
 });

@@ -90,7 +90,7 @@ describe("a target that was adopted", () => {
   });
 
   test("before it was looked at nothing is done", () => {
-    expect(planned(null, { demand: demand(90) })).toEqual([[], ["scale_target_unseen"]]);
+    expect(planned(null, { demand: demand(90) })).toEqual([[], ["scale_target_unread"]]);
   });
 
   test("who owned it before is no owner any more, and while we own the field too its value is ours (K3)", () => {

@@ -33,8 +33,7 @@ export function planTarget(pool: PoolSnapshot, now: Instant, draft: Draft): void
   const { scale: policy } = pool.spec;
   if (policy === undefined || pool.spec.target === undefined || pool.deleting) return;
   const name = `${pool.spec.target.kind}/${pool.spec.target.name}`;
-  if (target === undefined || target === null)
-    return draft.hold("", reason("scale_target_unseen", { target: name, trouble: "not read yet" }));
+  if (target === undefined || target === null) return draft.hold("", reason("scale_target_unread", { target: name }));
   const { object } = target;
   if (object === null)
     return draft.hold("", target.trouble === null ? reason("scale_target_gone", { target: name }) : unseen(name, target));
