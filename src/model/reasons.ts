@@ -99,7 +99,7 @@ export const REASONS = {
   scale_not_adopted: "{target} has {replicas} replicas and is not this Pool's yet ({wanted} would be wanted): relevo adopt takes it over",
   scale_other_owner: "{owner} sets the replicas of {target} too ({deed}): two owners of one count, so nothing is written",
   scale_through_keda: "{owner} asks this Pool for the size of {target} and sets it: {desired} were decided and {replicas} are there",
-  scale_target_follows: "{target} has the {desired} replicas that were decided",
+  target_follows: "{target} has the {desired} replicas that were decided",
   evacuation_wait:
     "its turn to be evacuated comes at {until}, to {supply}: more urgent ones are before it, and a site takes over only so many at a time",
   evacuation_held_back:

@@ -90,7 +90,7 @@ test("an HPA is seen as it comes, holds everything, and goes only by its UID (K3
   harness.work.add(4);
   await untilHeld("scale_not_adopted");
   await adopt();
-  await untilHeld("scale_target_follows");
+  await untilHeld("target_follows");
   const hpa = await makeHpa();
   await untilHeld("scale_other_owner");
   harness.work.add(8);
@@ -109,7 +109,7 @@ test("an HPA is seen as it comes, holds everything, and goes only by its UID (K3
 test("two Pools with one target are two owners: neither writes (I20)", async () => {
   await untilHeld("scale_not_adopted");
   await adopt();
-  await untilHeld("scale_target_follows");
+  await untilHeld("target_follows");
   await harness.apply(targeting("second"));
   harness.work.add(12);
   await untilHeld("scale_other_owner", "default/second");

@@ -181,7 +181,7 @@ test("an HPA is named, removed by its UID alone, none is left, and the replicas 
     ...{ outcome: "adopted", replicas: 3, removed: "HorizontalPodAutoscaler/web", owners: [] },
   });
   expect([await hpaCount(namespace), await replicas(namespace)]).toEqual([0, 3]);
-  await untilHeld(namespace, "scale_target_follows");
+  await untilHeld(namespace, "target_follows");
 
   backlog = 75;
   await until("it follows the demand", async () => (await replicas(namespace)) === 8);
@@ -210,7 +210,7 @@ test("an HPA that comes back is noticed, nothing more is written, and adopting a
   const { controlPlane } = await start();
   await untilHeld(namespace, "scale_not_adopted");
   await controlPlane.adopt(command(namespace));
-  await untilHeld(namespace, "scale_target_follows");
+  await untilHeld(namespace, "target_follows");
   const hpa = await makeHpa(namespace);
   backlog = 120;
   await untilHeld(namespace, "scale_other_owner");
@@ -332,7 +332,7 @@ test("a target that is paused, recreated or gone stays as it is; given back it i
   const { controlPlane } = await start();
   await untilHeld(namespace, "scale_not_adopted");
   await controlPlane.adopt(command(namespace));
-  await untilHeld(namespace, "scale_target_follows");
+  await untilHeld(namespace, "target_follows");
   await cluster.api.patch(target(namespace), { spec: { paused: true } });
   await untilHeld(namespace, "scale_target_paused");
   backlog = 60;

@@ -55,7 +55,7 @@ describe("a target that was adopted", () => {
   });
 
   test("that has the size is left as it is, and no instance is ever made for it", () => {
-    expect(planned(view())).toEqual([[], ["scale_target_follows"]]);
+    expect(planned(view())).toEqual([[], ["target_follows"]]);
   });
 
   test("whose write did not happen is written again as the same decision", () => {
@@ -64,7 +64,7 @@ describe("a target that was adopted", () => {
   });
 
   test("keeps its size while the demand cannot be believed (K11)", () => {
-    expect(planned(view(), { demand: troubled("not_a_number") })).toEqual([[], ["scale_demand_invalid", "scale_target_follows"]]);
+    expect(planned(view(), { demand: troubled("not_a_number") })).toEqual([[], ["scale_demand_invalid", "target_follows"]]);
   });
 
   test.each([

@@ -65,7 +65,7 @@ export function planTarget(pool: PoolSnapshot, now: Instant, draft: Draft): void
     draft.decide({ kind: "set_desired", from: outcome.desired, to: outcome.desired, state, reason: why });
   }
   if (hand !== undefined) return draft.hold("", reason("scale_through_keda", { ...facts, owner: nameOfOwner(hand) }));
-  if (object.replicas === outcome.desired) return draft.hold("", reason("scale_target_follows", facts));
+  if (object.replicas === outcome.desired) return draft.hold("", reason("target_follows", facts));
   const move = { from: object.replicas, to: outcome.desired };
   draft.decide({ kind: "scale_target", uid: object.uid, ...move, decidedAt, reason: reason("scale_target", { target: name, ...move }) });
 }
