@@ -180,7 +180,7 @@ export class PassMaker {
       leftovers: this.#parts.leftovers.of(rows.pool),
       demand: demand.viewOf(rows.pool),
       slots: (instance, incarnation) => slots.slotsOf(instance, incarnation),
-      slotsTogether: (each) => slots.together(rows.pool, each),
+      slotsTogether: (serving, finishing) => slots.together(rows.pool, serving, finishing),
       recommended: demand.recommendedOf(rows.pool),
       ...this.#scaledBy(entry, rows),
       now,

@@ -44,8 +44,12 @@ export interface InstanceSlots {
   readonly flow: string | null;
 }
 
-/** Of all instances of a pool that take work and answered. */
+/**
+ * Of all instances of a pool that take work and answered, and the busy slots of those that finish theirs: a stuck job is a sign against growth also when its
+ * worker is on its way out (K6).
+ */
 export interface PoolSlots {
+  /** That take work. */
   readonly instances: number;
   readonly total: number;
   readonly free: number;

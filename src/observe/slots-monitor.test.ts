@@ -55,7 +55,7 @@ test("busy slots are told apart by whether work was done lately (K4)", async () 
 
   const seen = monitor.slotsOf("a", 1);
   expect(seen).toEqual({ total: 4, free: 1, progressing: 2, stuck: 1, longestQuietMs: 10_000, flow: "queue/captures" });
-  expect(monitor.together(POOL, seen === null ? [] : [seen])).toEqual({
+  expect(monitor.together(POOL, seen === null ? [] : [seen], [])).toEqual({
     instances: 1,
     total: 4,
     free: 1,
@@ -66,8 +66,13 @@ test("busy slots are told apart by whether work was done lately (K4)", async () 
     perBusySlot: null,
     usualPerBusySlot: null,
   });
+  const finishing = { total: 4, free: 2, progressing: 1, stuck: 1, longestQuietMs: 10_000, flow: null };
+  const both = monitor.together(POOL, seen === null ? [] : [seen], [finishing]);
+  expect(both, "who drains offers no slot, and its stuck ones are a sign as before (K6)").toMatchObject({
+    ...{ instances: 1, total: 6, free: 1, progressing: 3, stuck: 2 },
+  });
   expect(monitor.slotsOf("a", 2)).toBeNull();
-  expect(monitor.together(POOL, [])).toBeNull();
+  expect(monitor.together(POOL, [], [])).toBeNull();
 });
 
 test("a slot that was quiet for long at the last answer is stuck before the next one: no growth is decided on what is not so any more (K6)", async () => {
@@ -151,6 +156,7 @@ test("throughput counts done and nothing to do, over all instances of the pool, 
   const figures = monitor.together(
     POOL,
     [monitor.slotsOf("a", 1), monitor.slotsOf("b", 1)].filter((each) => each !== null),
+    [],
   );
   expect(figures).toMatchObject({ instances: 2, total: 8, free: 4 });
   expect(figures?.throughput).toBeCloseTo(2, 0);

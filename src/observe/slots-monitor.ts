@@ -88,17 +88,18 @@ export class SlotsMonitor {
     return entry.slots === null || agoMs > forgetAfterMs ? null : viewOf(entry.slots, pool.stuckAfterMs, agoMs);
   }
 
-  /** Of these instances; null when none of them says anything. */
-  together(pool: string, slots: readonly InstanceSlots[]): PoolSlots | null {
+  /** Of those that take work, and of those that only finish theirs; null when none of them says anything. */
+  together(pool: string, serving: readonly InstanceSlots[], finishing: readonly InstanceSlots[]): PoolSlots | null {
     const entry = this.#pools.get(pool);
-    if (entry === undefined || slots.length === 0) return null;
-    const sum = (of: (each: InstanceSlots) => number) => slots.reduce((total, each) => total + of(each), 0);
+    if (entry === undefined || serving.length + finishing.length === 0) return null;
+    const sum = (each: readonly InstanceSlots[], of: (slots: InstanceSlots) => number) => each.reduce((total, one) => total + of(one), 0);
+    const all = [...serving, ...finishing];
     return {
-      instances: slots.length,
-      total: sum(({ total }) => total),
-      free: sum(({ free }) => free),
-      progressing: sum(({ progressing }) => progressing),
-      stuck: sum(({ stuck }) => stuck),
+      instances: serving.length,
+      total: sum(serving, ({ total }) => total) + sum(finishing, ({ progressing, stuck }) => progressing + stuck),
+      free: sum(serving, ({ free }) => free),
+      progressing: sum(all, ({ progressing }) => progressing),
+      stuck: sum(all, ({ stuck }) => stuck),
       ...entry.throughput.figures(this.#parts.clock.monotonic()),
     };
   }

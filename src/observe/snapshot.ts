@@ -8,6 +8,7 @@ import type { GatewayReport, MemberReport } from "../model/membership.ts";
 import type { Evidence } from "../model/evidence.ts";
 import type { Incarnation, InstanceRecord } from "../model/instance.ts";
 import { LEASE_LAPSED } from "../model/protocol.ts";
+import type { Phase } from "../model/phase.ts";
 import type { Placement } from "../model/placement.ts";
 import type { DemandView } from "../model/demand.ts";
 import type { TargetView } from "../model/scale-owner.ts";
@@ -72,7 +73,7 @@ export interface SnapshotInput {
   /** Null: nobody asks for it. */
   readonly demand: DemandView | null;
   readonly slots: (instance: string, incarnation: number) => InstanceSlots | null;
-  readonly slotsTogether: (slots: readonly InstanceSlots[]) => PoolSlots | null;
+  readonly slotsTogether: (serving: readonly InstanceSlots[], finishing: readonly InstanceSlots[]) => PoolSlots | null;
   readonly recommended: readonly Recommendation[];
   /** Of a pool with a target; absent: nobody looks at it. */
   readonly target?: TargetView | null;
@@ -139,7 +140,7 @@ export function snapshotPool(input: SnapshotInput): SeenPool {
     awaitsWitnesses: input.awaitsWitnesses,
     recoveredAt: input.recoveredAt,
     demand: demandOf(input, instances),
-    slots: input.slotsTogether(instances.flatMap(({ record, slots }) => (record.phase === "serving" && slots !== null ? [slots] : []))),
+    slots: input.slotsTogether(slotsIn(instances, "serving"), slotsIn(instances, "draining")),
     scale: rows.scale,
     proven: rows.proven,
     recommended: input.recommended,
@@ -147,6 +148,10 @@ export function snapshotPool(input: SnapshotInput): SeenPool {
     ...(input.scaleOwners === undefined ? {} : { scaleOwners: input.scaleOwners }),
     strangers: strangersSeen(input),
   };
+}
+
+function slotsIn(instances: readonly InstanceSnapshot[], phase: Phase): readonly InstanceSlots[] {
+  return instances.flatMap(({ record, slots }) => (record.phase === phase && slots !== null ? [slots] : []));
 }
 
 /** Workers that take from another flow than their pool says make its signal another flow's (K1). */
