@@ -347,9 +347,13 @@ function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draf
 }
 
 function sealWorker(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  const done = workerSeal(pool, instance);
+  // Before it was told it may say that it has nothing, and take something a moment later.
+  const isTold = openStep(pool, idOf(instance), "drain_instance") === undefined;
+  const done = isTold ? workerSeal(pool, instance) : undefined;
   if (done !== undefined) return draft.decide({ kind: "move", instance: idOf(instance), from: "draining", to: "sealed", ...done });
-  if (!sealedAtDeadline(instance, jobsOf(instance), now, draft)) holdDrain(pool, instance, now, draft);
+  if (sealedAtDeadline(instance, jobsOf(instance), now, draft)) return;
+  if (!isTold) holdForStep(pool, instance, "drain_instance", draft);
+  holdDrain(pool, instance, now, draft);
 }
 
 /** A drain with a deadline has an end, also where the machine was spared after all: else whoever takes over would wait for it for ever. */

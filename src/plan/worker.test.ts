@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { instance, NOON, node, poolOf } from "../../test/builders/pool.ts";
+import { instance, NOON, node, openStepOf, poolOf } from "../../test/builders/pool.ts";
 import type { InstanceSlots } from "../model/slots.ts";
 import type { Decision, Hold } from "./decision.ts";
 import { planPool } from "./plan.ts";
@@ -56,6 +56,17 @@ test("a draining worker is sealed by its own word: nothing that it has not finis
   expect(held(workers([draining({ ownObligations: 3, slots: slots({ progressing: 3 }) })], { size: { desired: 0 } }))[0]).toMatchObject({
     reason: { code: "worker_finishes", params: { jobs: 3 } },
   });
+});
+
+test("a worker is not sealed by its word before it was told to take nothing new: it may take a job a moment later (K5)", () => {
+  const idle = draining({ ownObligations: 0, slots: slots() });
+  const untold = { openSteps: [openStepOf("drain_instance", idle.record.id, { attempts: 2 })] };
+  for (const service of [{}, { protocol: "none" }]) {
+    expect(decided(workers([idle], { size: { desired: 0 }, service }, untold))).toEqual([]);
+    expect(decided(workers([idle], { size: { desired: 0 }, service }))).toMatchObject([{ to: "sealed" }]);
+  }
+  const late = { ...idle, record: { ...idle.record, drainLoss: "deadline" as const, drainDeadline: NOON - 60_000 } };
+  expect(decided(workers([late], { size: { desired: 0 } }, untold))).toMatchObject([{ to: "sealed", seal: "forced" }]);
 });
 
 test("a worker without the protocol that says what its slots do is waited for; one that says nothing has the grace period of its pod", () => {
