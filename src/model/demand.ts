@@ -95,6 +95,6 @@ export interface DemandView {
   readonly reading: DemandReading | null;
   /** When it was read, by our clock. */
   readonly readAt: Instant | null;
-  /** Why the newest look was not valid; null: it was. */
+  /** Why the newest look was not valid, and since when none was, of whatever kind the trouble; null: it was. */
   readonly trouble: { readonly code: DemandTrouble; readonly detail: string; readonly since: Instant } | null;
 }

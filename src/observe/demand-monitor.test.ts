@@ -174,6 +174,55 @@ test("trouble stands beside the last valid reading, since it began; who does not
   expect(queue.reads).toBeGreaterThanOrEqual(reads + 2);
 });
 
+test("trouble of one kind after another is one trouble: a fallback counts from its first, also where nothing was ever valid (K11)", async () => {
+  fails("unreachable");
+  monitor.follow(POOL, documentOf());
+  await clock.settle();
+  const since = clock.now();
+  for (const code of ["partial", "unreachable", "missing"]) {
+    fails(code);
+    await clock.advance(2_000);
+    expect(monitor.viewOf(POOL)?.trouble).toMatchObject({ code, since });
+  }
+});
+
+test("pools of a server that hangs keep those of another one waiting once and no longer (K11)", async () => {
+  const reads = { main: 0, dead: 0 };
+  const isBack = Promise.withResolvers<DemandReading>();
+  const adapter: DemandAdapter<"queue"> = {
+    ...queue.adapter,
+    open: (_spec, connection) => ({
+      read: () => {
+        reads[connection?.name === "dead" ? "dead" : "main"] += 1;
+        return connection?.name === "dead" ? isBack.promise : Promise.resolve(READING);
+      },
+      close: () => Promise.resolve(),
+    }),
+  };
+  const both = new Map(["main", "dead"].map((name) => [name, { name, kind: "queue", url: "http://127.0.0.1:1", token: "t" } as const]));
+  const connections: Connections = { find: (name) => both.get(name) };
+  const log = (): void => undefined;
+  monitor = new DemandMonitor({
+    ...{ adapters: { queue: adapter }, connections, clock, random: { next: () => 0 }, kube: {} as never, log },
+    onChange: (pool) => void woken.push(pool),
+  });
+  const dead = documentOf({ signal: { kind: "queue", connection: "dead", queue: "captures" } });
+  for (let each = 0; each < 100; each += 1) monitor.follow(`default/dead-${each}`, dead);
+  monitor.follow(POOL, documentOf());
+
+  await clock.advance(READ_LIMIT_MS);
+  expect(reads.dead).toBeLessThanOrEqual(34);
+  const before = reads.main;
+  await clock.advance(50_000);
+  expect(reads.main - before).toBe(50);
+
+  woken = [];
+  isBack.resolve(READING);
+  await clock.advance(READ_LIMIT_MS);
+  expect(new Set(woken).size).toBe(100);
+  monitor.stop();
+});
+
 test("who answers nonsense is asked as often as ever: it costs nothing more", async () => {
   monitor.follow(POOL, documentOf());
   await clock.settle();

@@ -2,7 +2,7 @@
  * What waits for each pool with `scale`, asked from its own source, and what was wanted of its size lately. An adapter: it owns the timers and the calls; whether
  * an answer can be believed is judged in `demand/validity.ts`, and what follows from it is the planner's.
  *
- * 1. One open source for each pool, of which one call at a time is on its way; over all pools at most `MAX_AT_ONCE`.
+ * 1. One open source for each pool, of which one call at a time is on its way; over all pools at most `MAX_AT_ONCE`, few of them to where nobody answers.
  * 2. A source that tells of changes is asked when it does, and now and then; any other one is polled. Who does not answer is asked less and less often, up to a bound.
  * 3. The last valid reading stays until the next valid one, beside the trouble: nothing here turns trouble into a number.
  * 4. A pool is woken when its answer can change what is decided, and not at each message.
@@ -22,6 +22,8 @@ import type { Recommendation } from "../plan/scaling/types.ts";
 
 /** Calls that are on their way at once, over all pools. */
 const MAX_AT_ONCE = 32;
+/** Of them by a connection whose newest call was not answered: what hangs there keeps no other pool waiting. */
+const MAX_AT_ONCE_UNANSWERED = 2;
 /** An answer that is later than this is none. */
 export const READ_LIMIT_MS = 10_000;
 /** Of a source that tells of changes, in case it does not. */
@@ -54,6 +56,8 @@ interface Entry {
   /** What the entry was made from: another text is another entry. */
   readonly key: string;
   opened: Opened | undefined;
+  /** By which its calls go; undefined: not looked for since the connections changed. */
+  route: Route | undefined;
   believed: Believed | null;
   readAt: Instant | null;
   trouble: DemandView["trouble"];
@@ -64,6 +68,12 @@ interface Entry {
   isReading: boolean;
   /** Asked for while a call was on its way. */
   isWanted: boolean;
+}
+
+/** Of a connection: its calls that are on their way, and whether the newest that ended was answered. */
+interface Route {
+  running: number;
+  isUnanswered: boolean;
 }
 
 interface Opened {
@@ -78,6 +88,9 @@ export class DemandMonitor {
   readonly #entries = new Map<string, Entry>();
   readonly #recommended = new Map<string, readonly Recommendation[]>();
   readonly #queue: Entry[] = [];
+  readonly #routes = new WeakMap<Connection, Route>();
+  /** Of what needs no connection. */
+  readonly #direct: Route = { running: 0, isUnanswered: false };
   #running = 0;
 
   constructor(parts: DemandMonitorParts) {
@@ -100,7 +113,7 @@ export class DemandMonitor {
     const view: DemandView = { reading: null, readAt: null, trouble: null };
     const entry: Entry = {
       ...{ pool, namespace, sites, flow, scale, key, view },
-      ...{ opened: undefined, believed: null, readAt: null, trouble: null, failures: 0, timer: undefined },
+      ...{ opened: undefined, route: undefined, believed: null, readAt: null, trouble: null, failures: 0, timer: undefined },
       ...{ isQueued: false, isReading: false, isWanted: false },
     };
     this.#entries.set(pool, entry);
@@ -161,6 +174,7 @@ export class DemandMonitor {
   #close(entry: Entry): void {
     const { opened } = entry;
     entry.opened = undefined;
+    entry.route = undefined;
     if (opened === undefined) return;
     opened.stopListening?.();
     opened.source.close().catch((error: unknown) => this.#parts.log("info", "a demand source did not close", { pool: entry.pool, error }));
@@ -183,19 +197,33 @@ export class DemandMonitor {
 
   #begin(): void {
     while (this.#running < MAX_AT_ONCE) {
-      const entry = this.#queue.shift();
+      const next = this.#queue.findIndex((each) => !this.#isCurrent(each) || hasRoom(this.#routeOf(each)));
+      const [entry] = next === -1 ? [] : this.#queue.splice(next, 1);
       if (entry === undefined) return;
       entry.isQueued = false;
       if (!this.#isCurrent(entry)) continue;
+      const route = this.#routeOf(entry);
       this.#running += 1;
+      route.running += 1;
       entry.isReading = true;
-      void this.#look(entry).finally(() => {
+      void this.#look(entry, route).finally(() => {
         this.#running -= 1;
+        route.running -= 1;
         entry.isReading = false;
         this.#next(entry);
         this.#begin();
       });
     }
+  }
+
+  #routeOf(entry: Entry): Route {
+    if (entry.route !== undefined) return entry.route;
+    const found = this.#find(entry);
+    const connection = "adapter" in found ? found.connection : undefined;
+    const route = connection === undefined ? this.#direct : (this.#routes.get(connection) ?? { running: 0, isUnanswered: false });
+    if (connection !== undefined) this.#routes.set(connection, route);
+    entry.route = route;
+    return route;
   }
 
   #next(entry: Entry): void {
@@ -216,10 +244,11 @@ export class DemandMonitor {
     return delay * (1 - JITTER * this.#parts.random.next());
   }
 
-  async #look(entry: Entry): Promise<void> {
+  async #look(entry: Entry, route: Route): Promise<void> {
     const { clock, onRead } = this.#parts;
     const begun = clock.monotonic();
     const answer = await this.#ask(entry);
+    route.isUnanswered = "trouble" in answer && answer.trouble.code === "unreachable";
     if (!this.#isCurrent(entry)) return;
     const at = clock.monotonic();
     const judged =
@@ -290,13 +319,18 @@ export class DemandMonitor {
     const { clock, log, onChange } = this.#parts;
     entry.failures = isAnswer({ code, detail }) ? Math.min(entry.failures, 1) : entry.failures + 1;
     const isNews = entry.trouble?.code !== code;
-    const since = isNews || entry.trouble === null ? clock.now() : entry.trouble.since;
+    // However often it is another trouble: a fallback counts from the first.
+    const since = entry.trouble?.since ?? clock.now();
     entry.trouble = { code, detail, since };
     entry.view = { ...entry.view, trouble: entry.trouble };
     if (!isNews) return;
     log("warn", "the demand of a pool is not known", { pool: entry.pool, code, detail });
     onChange(entry.pool);
   }
+}
+
+function hasRoom({ running, isUnanswered }: Route): boolean {
+  return !isUnanswered || running < MAX_AT_ONCE_UNANSWERED;
 }
 
 /** What this much work wants, before anything else counts. */
