@@ -164,7 +164,7 @@ export class SlotsMonitor {
   #count(entry: Entry, before: Slots, { outcomes, busy }: Slots, at: number): void {
     const since = (outcome: JobOutcome) => Math.max(0, outcomes[outcome] - before.outcomes[outcome]);
     const busySlotMs = (at - entry.answeredAt) * ((before.busy.length + busy.length) / 2);
-    this.#pools.get(entry.pool)?.throughput.add(at, since("done") + since("nothing"), busySlotMs);
+    this.#pools.get(entry.pool)?.throughput.add(entry.answeredAt, at, since("done") + since("nothing"), busySlotMs);
     for (const outcome of JOB_OUTCOMES) {
       const count = since(outcome);
       if (count > 0) this.#parts.onJobs?.(entry.pool, outcome, count);

@@ -5,7 +5,10 @@ const NOTHING = { throughput: null, busySeconds: null, perBusySlot: null, usualP
 
 /** Every second so many jobs end, in so many busy slots. */
 function work(window: ThroughputWindow, from: number, seconds: number, ended: number, busy: number): number {
-  for (let second = 1; second <= seconds; second += 1) window.add(from + second * 1_000, ended, busy * 1_000);
+  for (let second = 1; second <= seconds; second += 1) {
+    const at = from + second * 1_000;
+    window.add(at - 1_000, at, ended, busy * 1_000);
+  }
   return from + seconds * 1_000;
 }
 
@@ -40,4 +43,24 @@ test("what is older than eleven minutes is forgotten", () => {
   work(window, 0, 600, 100, 1);
   const now = work(window, 600_000, 665, 1, 1);
   expect(window.figures(now).usualPerBusySlot).toBeCloseTo(1);
+});
+
+test("what was done while nobody could be asked is of that whole time, and no minute of many times the work (K6)", () => {
+  const window = new ThroughputWindow(0);
+  const lost = work(window, 0, 120, 4, 8);
+  const back = lost + 300_000;
+  window.add(lost, back, 4 * 300, 8 * 300_000);
+  const now = work(window, back, 5, 4, 8);
+
+  const { throughput, busySeconds, perBusySlot, usualPerBusySlot } = window.figures(now);
+  expect(throughput).toBeCloseTo(4, 0);
+  expect(busySeconds).toBeCloseTo(480, -2);
+  expect([perBusySlot, usualPerBusySlot]).toEqual([expect.closeTo(0.5), expect.closeTo(0.5)]);
+});
+
+test("what was done since long before the window counts with the part that is in it", () => {
+  const window = new ThroughputWindow(0);
+  window.add(0, 6_600_000, 6_600, 6_600_000);
+  const { throughput, usualPerBusySlot } = window.figures(6_600_000);
+  expect([throughput, usualPerBusySlot]).toEqual([expect.closeTo(1), expect.closeTo(1)]);
 });

@@ -6,40 +6,50 @@ const RECENT = 12;
 const USUAL = 120;
 
 interface Bucket {
-  /** Its number since the beginning of the monotonic clock. */
-  readonly number: number;
   ended: number;
   busySlotMs: number;
 }
 
 export class ThroughputWindow {
   readonly #since: number;
-  /** Oldest first; without those in which nothing was said. */
-  #buckets: Bucket[] = [];
+  /** By their number since the beginning of the monotonic clock; without those of which nothing was said. */
+  readonly #buckets = new Map<number, Bucket>();
 
   /** `at`: monotonic, when the watch begins. */
   constructor(at: number) {
     this.#since = at;
   }
 
-  /** `ended` jobs in a time in which so many slots were busy for so long together. */
-  add(at: number, ended: number, busySlotMs: number): void {
-    const number = Math.floor(at / BUCKET_MS);
-    const last = this.#buckets.at(-1);
-    if (last?.number === number) {
-      last.ended += ended;
-      last.busySlotMs += busySlotMs;
-      return;
+  /**
+   * `ended` jobs from one monotonic time to another, in which so many slots were busy for so long together. Nobody saw when in that time: who was not heard of for
+   * long did not do it all at the end, which would look like a minute of several times the work.
+   */
+  add(from: number, to: number, ended: number, busySlotMs: number): void {
+    const last = bucketOf(to);
+    const oldest = last - RECENT - USUAL;
+    const lastMs = to - from;
+    if (lastMs <= 0) this.#put(last, ended, busySlotMs);
+    else
+      for (let number = Math.max(oldest, bucketOf(from)); number <= last; number += 1) {
+        const share = (Math.min(to, (number + 1) * BUCKET_MS) - Math.max(from, number * BUCKET_MS)) / lastMs;
+        if (share > 0) this.#put(number, ended * share, busySlotMs * share);
+      }
+    for (const number of this.#buckets.keys()) if (number < oldest) this.#buckets.delete(number);
+  }
+
+  #put(number: number, ended: number, busySlotMs: number): void {
+    const bucket = this.#buckets.get(number);
+    if (bucket === undefined) this.#buckets.set(number, { ended, busySlotMs });
+    else {
+      bucket.ended += ended;
+      bucket.busySlotMs += busySlotMs;
     }
-    this.#buckets.push({ number, ended, busySlotMs });
-    const oldest = number - RECENT - USUAL;
-    if ((this.#buckets[0]?.number ?? number) < oldest) this.#buckets = this.#buckets.filter((each) => each.number >= oldest);
   }
 
   figures(now: number): Pick<PoolSlots, "throughput" | "busySeconds" | "perBusySlot" | "usualPerBusySlot"> {
     const minuteMs = RECENT * BUCKET_MS;
     if (now - this.#since < minuteMs) return { throughput: null, busySeconds: null, perBusySlot: null, usualPerBusySlot: null };
-    const current = Math.floor(now / BUCKET_MS);
+    const current = bucketOf(now);
     // The bucket that is being filled, and the twelve before it: what is divided by is the time that they cover.
     const recent = this.#sum(current - RECENT, current);
     const usual = this.#sum(current - RECENT - USUAL, current - RECENT - 1);
@@ -53,12 +63,18 @@ export class ThroughputWindow {
   }
 
   #sum(from: number, to: number): { readonly ended: number; readonly busySlotMs: number } {
-    const within = this.#buckets.filter(({ number }) => number >= from && number <= to);
-    return {
-      ended: within.reduce((sum, each) => sum + each.ended, 0),
-      busySlotMs: within.reduce((sum, each) => sum + each.busySlotMs, 0),
-    };
+    const sum = { ended: 0, busySlotMs: 0 };
+    for (const [number, { ended, busySlotMs }] of this.#buckets) {
+      if (number < from || number > to) continue;
+      sum.ended += ended;
+      sum.busySlotMs += busySlotMs;
+    }
+    return sum;
   }
+}
+
+function bucketOf(at: number): number {
+  return Math.floor(at / BUCKET_MS);
 }
 
 /** Per second; null where nothing was busy. */
