@@ -66,6 +66,8 @@ test("the undisturbed end of each is the wanted one", async () => {
     close: [`close/${INSTANCE}/1 done closed`],
     delete: [`delete/${INSTANCE} done absent`],
     stranger: [`delete-stranger/${INSTANCE} done absent`],
+    scale: [expect.stringMatching(/^scale\/.* done scaled$/)],
+    remove_owner: [expect.stringMatching(/^remove-owner\/.* done removed$/)],
     uncordon: [expect.stringMatching(/^uncordon\/.* done uncordoned$/)],
   });
 });

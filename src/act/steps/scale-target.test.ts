@@ -1,51 +1,18 @@
 import { describe, expect, test } from "vitest";
-import type { KubeApi, KubeObject } from "../../kube/api.ts";
-import { CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS } from "../../kube/resources.ts";
+import type { KubeApi } from "../../kube/api.ts";
+import { DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS } from "../../kube/resources.ts";
 import { replicaManagersOf } from "../../model/parse-scale-owner.ts";
+import { makeHpa, makeWeb, withAutoscalers } from "../testing/autoscalers.ts";
 import { aWorld } from "../testing/world.ts";
 import { removeScaleOwner } from "./remove-scale-owner.ts";
 import { scaleTarget } from "./scale-target.ts";
 
 const WEB = { type: DEPLOYMENTS, namespace: "default", name: "web" };
 
-/** The embedded cluster has none of both kinds: here they are custom ones. */
-async function withAutoscalers(kube: KubeApi): Promise<void> {
-  for (const { group, version, kind, plural } of [HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS])
-    await kube.create(CUSTOM_RESOURCE_DEFINITIONS, {
-      apiVersion: "apiextensions.k8s.io/v1",
-      kind: "CustomResourceDefinition",
-      metadata: { name: `${plural}.${group}` },
-      spec: {
-        ...{ group, scope: "Namespaced", names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` } },
-        versions: [
-          {
-            ...{ name: version, served: true, storage: true },
-            schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-          },
-        ],
-      },
-    });
-}
-
 async function aTarget({ autoscalers = true, more = {} }: { readonly autoscalers?: boolean; readonly more?: object } = {}) {
   const world = await aWorld();
   if (autoscalers) await withAutoscalers(world.kube);
-  const labels = { app: "web" };
-  const made = await world.kube.create(
-    DEPLOYMENTS,
-    {
-      apiVersion: "apps/v1",
-      kind: "Deployment",
-      metadata: { name: "web" },
-      spec: {
-        replicas: 3,
-        selector: { matchLabels: labels },
-        template: { metadata: { labels }, spec: { containers: [{ name: "web", image: "web:1" }] } },
-        ...more,
-      },
-    },
-    { namespace: "default" },
-  );
+  const made = await makeWeb(world.kube, more);
   world.effects.length = 0;
   const target = { kind: "Deployment" as const, namespace: "default", name: "web", uid: made.metadata.uid };
   const payload = { target, from: 3, to: 5, managers: [...replicaManagersOf(made)] };
@@ -53,18 +20,6 @@ async function aTarget({ autoscalers = true, more = {} }: { readonly autoscalers
   const replicas = async () => ((await world.kube.get(WEB))["spec"] as { readonly replicas: number }).replicas;
   return { world, payload, ports, replicas };
 }
-
-const makeHpa = (kube: KubeApi, target = "web"): Promise<KubeObject> =>
-  kube.create(
-    HORIZONTAL_POD_AUTOSCALERS,
-    {
-      apiVersion: "autoscaling/v2",
-      kind: "HorizontalPodAutoscaler",
-      metadata: { name: "web" },
-      spec: { scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: target }, maxReplicas: 9 },
-    },
-    { namespace: "default" },
-  );
 
 describe("the target's count", () => {
   test.each([[true], [false]])("is written by its scale and nothing else of it, with KEDA's kinds there: %s (K3)", async (autoscalers) => {

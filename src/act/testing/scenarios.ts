@@ -1,10 +1,11 @@
 /** One decision of each kind in a world of its own, and what counts at its end. */
-import { DEPLOYMENTS, NODES } from "../../kube/resources.ts";
+import { DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, NODES } from "../../kube/resources.ts";
 import type { InstanceRecord } from "../../model/instance.ts";
 import { ANNOTATIONS } from "../../model/marks.ts";
 import { reason } from "../../model/reasons.ts";
 import type { StepDraft } from "../../model/step.ts";
 import { renderBlueprint } from "../render-blueprint.ts";
+import { makeHpa, makeWeb, withAutoscalers } from "./autoscalers.ts";
 import { aNode, aRunningInstance, BLUEPRINT, HOST, INSTANCE, POOL, recordOf, storedInstance, type World } from "./world.ts";
 
 export interface Scenario {
@@ -157,6 +158,32 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     async picture({ kube }) {
       return (await kube.list(DEPLOYMENTS, { namespace: "default" })).items.length;
+    },
+  },
+  scale: {
+    async prepare(world) {
+      await claimed(world);
+      await withAutoscalers(world.kube);
+      const { uid } = (await makeWeb(world.kube)).metadata;
+      const payload = { target: { kind: "Deployment", namespace: "default", name: "web", uid }, from: 3, to: 5, managers: [] };
+      return () => ({ ...draft(`scale/${uid}/1/3-5`, "scale_target/1", payload), instance: null });
+    },
+    async picture({ kube }) {
+      return (await kube.get({ type: DEPLOYMENTS, namespace: "default", name: "web" }))["spec"];
+    },
+  },
+  remove_owner: {
+    async prepare(world) {
+      await claimed(world);
+      await withAutoscalers(world.kube);
+      const web = (await makeWeb(world.kube)).metadata;
+      const { uid } = (await makeHpa(world.kube)).metadata;
+      const target = { kind: "Deployment", namespace: "default", name: "web", uid: web.uid };
+      const payload = { kind: "HorizontalPodAutoscaler", name: "web", uid, target };
+      return () => ({ ...draft(`remove-owner/${uid}`, "remove_scale_owner/1", payload), instance: null });
+    },
+    async picture({ kube }) {
+      return (await kube.list(HORIZONTAL_POD_AUTOSCALERS, { namespace: "default" })).items.length;
     },
   },
   uncordon: {
