@@ -7,7 +7,7 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import type { InstanceRecord } from "../model/instance.ts";
 import { isRouted, mayMove, mayTrust, nextPhases, type Phase } from "../model/phase.ts";
-import { sentenceOf } from "../model/reasons.ts";
+import { type ReasonCode, sentenceOf } from "../model/reasons.ts";
 import type { WriterHolder } from "../model/writer.ts";
 import type { EvidenceRepository } from "./evidence.ts";
 import type { InstanceRepository } from "./instances.ts";
@@ -17,6 +17,9 @@ import { storeConflict, type Authority, type Change, type CommitResult, type Ins
 import type { ScaleRepository } from "./scale.ts";
 import type { StepRepository } from "./steps.ts";
 import type { WorkloadRepository } from "./workloads.ts";
+
+/** By which a target goes to a pool or from it. */
+const HAND_OVERS: ReadonlySet<ReasonCode> = new Set<ReasonCode>(["scale_adopted", "scale_released"]);
 
 export interface Repositories {
   readonly pools: PoolRepository;
@@ -204,7 +207,7 @@ class PoolTransaction {
     const { scale } = this.#repositories;
     if (state.desired !== to)
       throw storeConflict(`the size of pool ${this.#pool.pool} and what is kept of it differ`, state.desired, String(to));
-    await scale.set(this.#pool.pool, this.#pool.scale, from, state);
+    await scale.set(this.#pool.pool, this.#pool.scale, from, state, HAND_OVERS.has(reason.code));
     this.#pool = { ...this.#pool, scale: state };
     await scale.note(this.#pool.pool, { at: this.#now, from, to, reason: reason.code, message: sentenceOf(reason) });
   }

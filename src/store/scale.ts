@@ -19,9 +19,14 @@ export class ScaleRepository {
     this.#queries = queriesOf(db);
   }
 
-  /** Compare-and-set on the size that was decided last, where there is one. */
-  async set(pool: string, known: ScaleState | null, from: number, state: ScaleState): Promise<void> {
+  /**
+   * Compare-and-set on the size that was decided last, where there is one, and on whose target it is: with the size alone, what was decided before a target was given
+   * away would take it back. `handsOver`: it is what this change is about.
+   */
+  async set(pool: string, known: ScaleState | null, from: number, state: ScaleState, handsOver: boolean): Promise<void> {
     if (known !== null && known.desired !== from) throw storeConflict(`the size of pool ${pool} is another`, known.desired, String(from));
+    if (!handsOver && adoptionOf(known) !== adoptionOf(state))
+      throw storeConflict(`the target of pool ${pool} was handed over meanwhile`, adoptionOf(known), adoptionOf(state));
     await this.#queries.setState.run(this.#db, { pool, scale: canonicalJson(state) });
   }
 
@@ -40,6 +45,10 @@ export class ScaleRepository {
     const changed = await this.#queries.setProven.run(this.#db, { pool, proven: canonicalJson(proof) });
     if (changed === 0) throw storeConflict(`pool ${pool} is not known`, pool, "a pool that a controller has claimed");
   }
+}
+
+function adoptionOf(state: ScaleState | null): string {
+  return state?.adopted === undefined ? "not adopted" : canonicalJson(state.adopted);
 }
 
 type NewChange = Omit<ScaleChangeTable, "seq">;

@@ -55,6 +55,22 @@ function sizes(it: StoreTest): void {
     expect(await store.listScaleChanges(POOL, 10)).toHaveLength(1);
   });
 
+  it("what was decided before a target was given away does not take it back, nor give away what was adopted meanwhile (K3, I20)", async (store) => {
+    const authority = await claimed(store);
+    const adopted = { uid: "u-1", by: "ann", at: NOON, replicas: 2, removed: null, managers: [] };
+    const set = (code: "scale_adopted" | "scale_released" | "scale_up", more: Partial<ScaleState>): Change => ({
+      ...{ kind: "set_desired", from: 2, to: 2, state: state(2, more), reason: { ...WHY, code } },
+    });
+    await refused(store.commit(authority, [set("scale_up", { adopted })], NOON), "store_conflict");
+    await store.commit(authority, [set("scale_adopted", { adopted })], NOON);
+    await refused(store.commit(authority, [set("scale_up", {})], NOON), "store_conflict");
+    await store.commit(authority, [set("scale_up", { adopted })], NOON);
+    await store.commit(authority, [set("scale_released", {})], NOON);
+    await refused(store.commit(authority, [set("scale_up", { adopted })], NOON), "store_conflict");
+
+    expect((await store.readPool(POOL))?.scale).toEqual(state(2));
+  });
+
   it("a size does not change who may get traffic", async (store) => {
     const authority = await claimed(store);
     const before = (await store.readPool(POOL))?.generation;

@@ -16,6 +16,8 @@ export function stateAfter(input: Input, to: number, now: Instant): ScaleState {
     direction: isUp ? "up" : "down",
     lastUp: isUp ? riseAfter(input, to, now) : (state?.lastUp ?? null),
     recent: rememberChange(state?.recent ?? [], { at: now, by: to - from }, policy),
+    // Whose the target is changes by a hand-over alone.
+    ...(state?.adopted === undefined ? {} : { adopted: state.adopted }),
   };
 }
 

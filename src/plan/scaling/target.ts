@@ -54,7 +54,7 @@ export function planTarget(pool: PoolSnapshot, now: Instant, draft: Draft): void
   // What was found at the beginning is a decision too: to leave it so.
   if (outcome.change !== null) {
     decidedAt = now;
-    const state = { ...stateAfter(input, outcome.desired, now), ...adoptedOf(pool) };
+    const state = stateAfter(input, outcome.desired, now);
     draft.decide({ kind: "set_desired", from: input.desired, to: outcome.desired, state, reason: outcome.change });
   }
   const facts = { target: name, desired: outcome.desired, replicas: object.replicas };
@@ -72,10 +72,6 @@ export function planTarget(pool: PoolSnapshot, now: Instant, draft: Draft): void
 
 function unseen(name: string, { trouble }: TargetView): Reason {
   return reason("scale_target_unseen", { target: name, trouble: trouble ?? "?" });
-}
-
-function adoptedOf({ scale }: PoolSnapshot): { readonly adopted?: Adoption } {
-  return scale?.adopted === undefined ? {} : { adopted: scale.adopted };
 }
 
 /** Why nothing may be decided or written; the first is the gravest. */
