@@ -27,6 +27,16 @@ describe("the size that the work asks for", () => {
       { demand: demand(0, null), slots: slots({ progressing: 20, stuck: 5 }), desired: 2 },
       "2 stays",
     ],
+    [
+      "is not less because a new controller has asked no slots yet what they have",
+      { demand: demand(0, null), settledAt: NOON + 5_000, policy: { down: { window: "0s" } } },
+      "2 stays scale_settling",
+    ],
+    [
+      "is less where slots are never told",
+      { demand: demand(0, null), settledAt: NOON, policy: { down: { window: "0s" } } },
+      "1 scale_down",
+    ],
     ["stays where it is what it should be", { demand: demand(20) }, "2 stays"],
     ["comes from zero with the first piece of work", { demand: demand(1), desired: 0, bounds: { floor: 0 } }, "1 scale_up"],
     ["goes to zero where the floor allows it", { demand: demand(0), desired: 1, bounds: { floor: 0 } }, "0 scale_down"],
@@ -187,6 +197,11 @@ describe("windows, steps and the cool-down", () => {
     ["what was added within the time is counted", { desired: 8, demand: demand(900), state: rose(5) }, "8 stays scale_step"],
     ["and no longer when that is over", { desired: 8, demand: demand(900), state: rose(15) }, "16 scale_up scale_step"],
     ["it shrinks by half at most", { desired: 40, demand: demand(10) }, "20 scale_down scale_step"],
+    [
+      "a cool-down of a clock that was set back by an hour since is none",
+      { desired: 8, demand: demand(10), state: rose(-3_600) },
+      "4 scale_down scale_step",
+    ],
     ["it does not shrink within the cool-down after a rise", { desired: 8, demand: demand(10), state: rose(29) }, "8 stays scale_cooldown"],
     ["and does when that is over", { desired: 8, demand: demand(10), state: rose(30) }, "4 scale_down scale_step"],
     [

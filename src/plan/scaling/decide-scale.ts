@@ -12,7 +12,8 @@ import { reason, type Reason } from "../../model/reasons.ts";
 import { wantedFor, workOf, type Work } from "./demand.ts";
 import { earliest } from "./earliest.ts";
 import { stable } from "./recommended.ts";
-import { growthHold } from "./saturation.ts";
+import { growthHold, isBlind, settling } from "./saturation.ts";
+import { isSetBack } from "./set-back.ts";
 import { stride } from "./steps.ts";
 import type { ScalingInput, ScalingOutcome } from "./types.ts";
 
@@ -77,6 +78,9 @@ function follow(input: ScalingInput, limits: Limits, work: Extract<Work, { valid
   const { policy, desired } = input;
   const asked = wantedFor(work.pieces, policy.target);
   const wanted = clamp(asked, limits);
+  // What is taken is told by slots alone, and nobody had the time to answer: that is no idleness.
+  if (wanted < desired && input.demand.reading?.inFlight === null && isBlind(input) && now < input.settledAt)
+    return { recommendation: null, desired, change: null, holds: [settling(input, asked)], nextLookAt: input.settledAt };
   const aim = aimOf(input, wanted, now);
   const params = { work: work.pieces, target: policy.target, from: desired };
   const because = (to: number): Reason =>
@@ -121,6 +125,12 @@ function waitsForWindow(wanted: number, size: number, windowMs: number, until: I
   return isUp ? reason("scale_up_window", { ...params, lowest: size }) : reason("scale_down_window", { ...params, highest: size });
 }
 
+/** When the size may go in this direction again, after a change in the other one. */
+function coolDownEnd({ state, policy }: ScalingInput, direction: "up" | "down", now: Instant): Instant {
+  if (state === null || state.direction === null || state.direction === direction) return now;
+  return isSetBack(state.changedAt, policy.cooldown, now) ? now : state.changedAt + policy.cooldown;
+}
+
 /** From the size that is towards the one that is wanted, as far as may be gone now. */
 function approach(input: ScalingInput, wanted: number, because: (to: number) => Reason, now: Instant): ScalingOutcome {
   const { policy, desired, state } = input;
@@ -129,7 +139,7 @@ function approach(input: ScalingInput, wanted: number, because: (to: number) => 
   const direction = wanted > desired ? "up" : "down";
   const held = direction === "up" ? growthHold(input, wanted, now) : undefined;
   if (held !== undefined) return { ...stays, holds: [held.reason], nextLookAt: held.until };
-  const coolAt = state === null || state.direction === null || state.direction === direction ? now : state.changedAt + policy.cooldown;
+  const coolAt = coolDownEnd(input, direction, now);
   if (now < coolAt)
     return { ...stays, holds: [reason("scale_cooldown", { wanted, desired, until: formatInstant(coolAt) })], nextLookAt: coolAt };
   const { step } = policy[direction];

@@ -44,6 +44,11 @@ describe("it does not grow (K6, I23)", () => {
     ["while the last rise has raised nothing", { state: rise(), slots: slots({ throughput: 2.1 }) }, "2 stays scale_held_no_gain"],
     ["while those that were sick say nothing of themselves", { slots: null, heldSince: NOON - 60_000 }, "2 stays scale_held_blind"],
     ["while only few of them do", { slots: slots({ instances: 1 }), heldSince: NOON - 60_000 }, "2 stays scale_held_blind"],
+    [
+      "while a new controller cannot tell yet whether the last rise raised anything, where the one before it held for that",
+      { state: rise(), heldSince: NOON - 60_000, slots: slots({ throughput: null, perBusySlot: null, usualPerBusySlot: null }) },
+      "2 stays scale_held_blind",
+    ],
     ["while the controller is too new to know", { slots: null, settledAt: NOON + 5_000 }, "2 stays scale_settling"],
     [
       "while many small rises together have raised nothing",
@@ -93,6 +98,12 @@ describe("it grows", () => {
     [
       "where they have served for too short to be judged",
       { state: rise(), instances: { since: [NOON - 600_000, NOON - 30_000] } },
+      "6 scale_up",
+    ],
+    ["where nobody has looked for a minute yet, and nothing was held", { state: rise(), slots: slots({ throughput: null }) }, "6 scale_up"],
+    [
+      "where it was held for what is over, and no rise is to be judged",
+      { heldSince: NOON - 60_000, slots: slots({ throughput: null }) },
       "6 scale_up",
     ],
     ["where it has shrunk since the last rise", { state: { ...rise(), direction: "down" } }, "6 scale_up"],

@@ -54,12 +54,8 @@ export interface GrowthHold {
 
 /** Why the size may not grow to `wanted`; undefined: it may. */
 export function growthHold(input: ScalingInput, wanted: number, now: Instant): GrowthHold | undefined {
-  const { instances, settledAt, heldSince, policy } = input;
-  if (heldSince === null && isBlind(input) && now < settledAt)
-    return {
-      reason: reason("scale_settling", { wanted, until: formatInstant(settledAt), serving: instances.serving }),
-      until: settledAt,
-    };
+  const { settledAt, heldSince, policy } = input;
+  if (heldSince === null && isBlind(input) && now < settledAt) return { reason: settling(input, wanted), until: settledAt };
   const cause = causeOf(input, now);
   if (cause === undefined) return undefined;
   const since = heldSince ?? now;
@@ -78,6 +74,11 @@ export function growthHold(input: ScalingInput, wanted: number, now: Instant): G
   };
 }
 
+/** Why nothing follows yet from what the slots do not say. */
+export function settling({ settledAt, instances }: Pick<ScalingInput, "settledAt" | "instances">, wanted: number): Reason {
+  return reason("scale_settling", { wanted, until: formatInstant(settledAt), serving: instances.serving });
+}
+
 interface Cause {
   readonly code: keyof typeof TODO;
   readonly params: Readonly<Record<string, string | number>>;
@@ -90,8 +91,8 @@ function causeOf(input: ScalingInput, now: Instant): Cause | undefined {
   // Also when only few of them say so.
   const known = slots === null ? undefined : stuck(input, slots);
   if (known !== undefined) return known;
-  if (isBlind(input))
-    // What was known to be sick is not well because nobody says anything now.
+  // What was known to be sick is not well because nobody says anything now, or because whoever looks has not looked for a minute yet.
+  if (isBlind(input) || (slots !== null && isToBeJudgedUnseen(input, slots, now)))
     return heldSince === null
       ? undefined
       : { code: "scale_held_blind", params: { answering: slots?.instances ?? 0, serving: instances.serving }, until: null };
@@ -99,7 +100,7 @@ function causeOf(input: ScalingInput, now: Instant): Cause | undefined {
 }
 
 /** Most of those that serve say nothing of their slots. */
-function isBlind({ slots, instances }: ScalingInput): boolean {
+export function isBlind({ slots, instances }: ScalingInput): boolean {
   return instances.serving > 0 && (slots === null || slots.instances * 2 <= instances.serving);
 }
 
@@ -150,6 +151,14 @@ function withoutGain(input: ScalingInput, slots: PoolSlots, now: Instant): Cause
   const to = Math.min(desired, seasoned(input, now));
   if (slots.throughput > before * (1 + GAIN_SHARE * (to / from - 1))) return undefined;
   return { code: "scale_held_no_gain", params: { from, to, before: perMinute(before), now: perMinute(slots.throughput) }, until: null };
+}
+
+/** Whether a rise would be judged by a throughput that a controller which was begun anew cannot tell yet. */
+function isToBeJudgedUnseen(input: ScalingInput, slots: PoolSlots, now: Instant): boolean {
+  const { state } = input;
+  const lastUp = state?.lastUp ?? null;
+  if (slots.throughput !== null || lastUp === null || !lastUp.throughput || state?.direction !== "up") return false;
+  return isSaturated(input) && isJudged(input, lastUp, now);
 }
 
 /** More waits than the free slots could take. */

@@ -13,6 +13,8 @@ describe("a step", () => {
     ["counts the share of what was before the first of them", 100, 26, [change(5, 6)], 30, 10],
     ["is nothing when all was changed", 100, 30, [change(5, 10)], 30, 10],
     ["does not count what was changed in the other direction", 100, 20, [change(5, -10)], 30, 15],
+    ["counts what another replica's clock says is of the next minute", 100, 30, [change(-59, 10)], 30, 74],
+    ["does not count what was written before a clock was set back", 100, 20, [change(-3_600, 10)], 30, 15],
     ["goes down the same way", 0, 20, [change(5, -4)], 12, 10],
   ] as const)("%s", (_, wanted, desired, recent, size, untilS) => {
     const { size: found, until } = stride(wanted, desired, step, recent, NOON);

@@ -1,6 +1,7 @@
 /** How far the size may go in one direction within a time. */
 import type { Instant } from "../../kernel/clock.ts";
 import type { ScalePolicy, ScaleState } from "../../model/scale.ts";
+import { isSetBack } from "./set-back.ts";
 
 type Step = ScalePolicy["up"]["step"];
 
@@ -19,7 +20,7 @@ export interface Stride {
  */
 export function stride(wanted: number, desired: number, step: Step, recent: ScaleState["recent"], now: Instant): Stride {
   const direction = Math.sign(wanted - desired);
-  const counted = recent.filter(({ at, by }) => at > now - step.per && Math.sign(by) === direction);
+  const counted = recent.filter(({ at, by }) => at > now - step.per && !isSetBack(at, step.per, now) && Math.sign(by) === direction);
   const changed = counted.reduce((sum, { by }) => sum + by, 0);
   const before = desired - changed;
   const most = Math.max(step.instances, Math.ceil((before * step.percent) / 100));
