@@ -20,6 +20,7 @@ import { poolKey } from "../model/pool.ts";
 import { reason } from "../model/reasons.ts";
 import { type Adoption, deedOf, nameOfOwner, OWN_MANAGER, roleOf, type ScaleOwner, type TargetObject } from "../model/scale-owner.ts";
 import { managersAgainst, othersOf, ownerOfManager } from "../plan/scaling/target.ts";
+import type { ScaleState } from "../model/scale.ts";
 import type { AdoptCommand, AdoptionResult } from "../server/adoption-state.ts";
 import type { Authority, PoolRows, Store } from "../store/port.ts";
 import type { Controller } from "./controller.ts";
@@ -32,8 +33,8 @@ export const OWNER_GONE_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 200;
 /** How long a write that is under way may take before its target is given back. */
 const AT_REST_WITHIN_MS = 5_000;
-/** The planner may decide in between: what is adopted then is what is there then. */
-const SETTLE_TRIES = 5;
+/** Of a commit that the planner's own may come before. */
+const TRIES = 5;
 
 export interface AdoptDeskParts {
   readonly store: Store;
@@ -73,12 +74,29 @@ export async function adopt(parts: AdoptDeskParts, entry: PoolEntry, command: Ad
   const gone = removed === null ? null : nameOfOwner(removed);
   if (command.dryRun) return { ...facts, outcome: "would_adopt", removed: gone, owners };
   if (removed !== null) await remove(parts, subject, object, removed, command.by);
-  return settle(parts, subject, { before: object, removed: gone, isScaledObject: removed?.kind === "ScaledObject", by: command.by });
+  const handOver = { before: object, removed: gone, isScaledObject: removed?.kind === "ScaledObject", by: command.by };
+  return overAgain(() => settle(parts, subject, handOver));
 }
 
 /** The target keeps its count, and the Pool only tells from now on what it would do. */
 export async function releaseTarget(parts: AdoptDeskParts, entry: PoolEntry, by: string): Promise<AdoptionResult> {
   const subject = await subjectOf(parts, entry);
+  const { pool, name } = subject;
+  const { scale, adopted, at } = await overAgain(() => commitRelease(parts, subject, by));
+  parts.controller.wake(pool);
+  await untilLooked(parts, pool, at);
+  await atRest(parts, subject);
+  const none = { removed: null, owners: [], resetTo: null };
+  return { pool, target: name, uid: adopted.uid, replicas: scale.desired, outcome: "released", at, ...none };
+}
+
+interface Release {
+  readonly scale: ScaleState;
+  readonly adopted: Adoption;
+  readonly at: Instant;
+}
+
+async function commitRelease(parts: AdoptDeskParts, subject: Subject, by: string): Promise<Release> {
   const { pool, name, authority } = subject;
   const { scale } = await atRest(parts, subject);
   if (scale?.adopted === undefined)
@@ -91,24 +109,27 @@ export async function releaseTarget(parts: AdoptDeskParts, entry: PoolEntry, by:
     [{ kind: "set_desired", from: scale.desired, to: scale.desired, state: { ...rest, changedAt: at }, reason: why }],
     at,
   );
-  parts.controller.wake(pool);
-  return {
-    pool,
-    target: name,
-    uid: adopted.uid,
-    replicas: scale.desired,
-    outcome: "released",
-    at,
-    removed: null,
-    owners: [],
-    resetTo: null,
-  };
+  return { scale, adopted, at };
+}
+
+/** Passes come one after the other: when one has begun since, whatever the one before it decided is begun too. Throws `adopt_busy`. */
+async function untilLooked({ controller, clock }: AdoptDeskParts, pool: string, since: Instant): Promise<void> {
+  const until = clock.monotonic() + AT_REST_WITHIN_MS;
+  while ((controller.lastPass(pool)?.snapshot.scale?.adopted ?? null) !== null || (controller.lastPass(pool)?.at ?? 0) < since) {
+    if (clock.monotonic() >= until)
+      throw new RelevoError("adopt_busy", `pool ${pool} was not looked at since its target was given back: a write may be under way`, {
+        class: "retryable",
+        todo: "see npx relevo explain",
+      });
+    await clock.sleep(LOOK_EVERY_MS);
+  }
 }
 
 /** When nothing is being written: what was begun under the adoption would end after it. Throws `adopt_busy`. */
 async function atRest({ store, clock }: AdoptDeskParts, { pool, name, rows: first }: Subject): Promise<PoolRows> {
   const until = clock.monotonic() + AT_REST_WITHIN_MS;
-  for (let rows = first; ; rows = (await store.readPool(pool)) ?? first) {
+  for (;;) {
+    const rows = (await store.readPool(pool)) ?? first;
     if (!rows.openSteps.some(({ kind }) => kind.startsWith("scale_target/"))) return rows;
     if (clock.monotonic() >= until)
       throw new RelevoError("adopt_busy", `${name} is being scaled`, { class: "retryable", todo: "try again in a second" });
@@ -299,18 +320,19 @@ interface HandOver {
   readonly by: string;
 }
 
-async function settle(parts: AdoptDeskParts, subject: Subject, handOver: HandOver): Promise<AdoptionResult> {
+/** The planner may decide in between: then from what is there by then. */
+async function overAgain<T>(attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await settleOnce(parts, subject, handOver);
+      return await attempt();
     } catch (error) {
-      if (tries >= SETTLE_TRIES || !(error instanceof RelevoError) || error.code !== "store_conflict") throw error;
+      if (tries >= TRIES || !(error instanceof RelevoError) || error.code !== "store_conflict") throw error;
     }
   }
 }
 
 /** Fresh reads once more: whoever came meanwhile is seen before it is adopted. */
-async function settleOnce(parts: AdoptDeskParts, subject: Subject, handOver: HandOver): Promise<AdoptionResult> {
+async function settle(parts: AdoptDeskParts, subject: Subject, handOver: HandOver): Promise<AdoptionResult> {
   const { store, controller, clock, kube } = parts;
   const { pool, target, name, authority } = subject;
   const { before, removed, isScaledObject, by } = handOver;

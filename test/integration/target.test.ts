@@ -132,3 +132,21 @@ test("an HPA on an instance that Relevo made is told too, as it comes and as it 
   await harness.cluster.api.delete({ type: HORIZONTAL_POD_AUTOSCALERS, namespace: "default", name: "web" });
   await harness.until("it is told no more", async () => !(await isHeld("scale_other_owner", "default/orders")));
 });
+
+test("given back it keeps its count, and nothing that was decided before is written after it (K3)", async () => {
+  harness.work.add(4);
+  await untilHeld("scale_not_adopted");
+  await adopt();
+  await untilHeld("target_follows");
+  harness.work.add(8);
+  let answer: string | undefined;
+  void harness.controlPlane.releaseTarget(POOL, "alice").then(
+    ({ outcome }) => (answer = outcome),
+    (error: { readonly code: string }) => (answer = error.code),
+  );
+  await harness.until("it is answered", () => answer !== undefined, 30_000);
+  const [kept, before] = [await replicas(), written().length];
+  harness.work.add(8);
+  await harness.pass(60_000);
+  expect([answer, await replicas(), written().length, await isHeld("scale_not_adopted")]).toEqual(["released", kept, before, true]);
+});
