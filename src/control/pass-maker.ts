@@ -180,6 +180,7 @@ export class PassMaker {
       leftovers: this.#parts.leftovers.of(rows.pool),
       demand: demand.viewOf(rows.pool),
       slots: (instance, incarnation) => slots.slotsOf(instance, incarnation),
+      isSlotsAwaited: (instance, incarnation) => slots.isAwaited(rows.pool, instance, incarnation),
       slotsTogether: (serving, finishing) => slots.together(rows.pool, serving, finishing),
       recommended: demand.recommendedOf(rows.pool),
       ...this.#scaledBy(entry, rows),

@@ -84,6 +84,21 @@ test("a slot that was quiet for long at the last answer is stuck before the next
   expect(monitor.slotsOf("a", 1)).toMatchObject({ progressing: 1, stuck: 1, longestQuietMs: 10_000 });
 });
 
+test("one that nobody has asked yet is awaited, and one that said something and is silent now; not one that does not know the call (K4)", async () => {
+  const awaited = () => ["a", "b", "c"].map((each) => monitor.isAwaited(POOL, each, 1));
+  expect(awaited()).toEqual([true, true, true]);
+  answers.set("a", slots());
+  answers.set("b", null);
+  follow(watched("a"), watched("b", { isDraining: true }));
+  expect(awaited()).toEqual([true, true, false]);
+  await clock.advance(0);
+  expect([awaited(), woken]).toEqual([[true, false, false], 2]);
+
+  answers.set("a", new Error("away"));
+  await clock.advance(60_000);
+  expect([monitor.slotsOf("a", 1), awaited()]).toEqual([null, [true, false, false]]);
+});
+
 test("an answer of another process is none, one that is too old neither; who does not know the call is asked seldom", async () => {
   answers.set("a", slots({ bootId: "boot-2" }));
   answers.set("b", null);

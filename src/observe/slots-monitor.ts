@@ -43,6 +43,8 @@ interface Entry {
   watched: Watched;
   readonly pool: string;
   slots: Slots | null;
+  /** A call came to an end, however. */
+  isAsked: boolean;
   /** Monotonic, of the answer. */
   answeredAt: number;
   timer: Timer | undefined;
@@ -88,6 +90,13 @@ export class SlotsMonitor {
     return entry.slots === null || agoMs > forgetAfterMs ? null : viewOf(entry.slots, pool.stuckAfterMs, agoMs);
   }
 
+  /** Of one of which `slotsOf` knows nothing, whether it may yet say something: nobody has asked it yet, or it did say and does not answer now. */
+  isAwaited(pool: string, instance: string, incarnation: number): boolean {
+    if (!this.#pools.has(pool)) return true;
+    const entry = this.#entries.get(instance);
+    return entry?.watched.incarnation === incarnation && (!entry.isAsked || entry.slots !== null);
+  }
+
   /** Of those that take work, and of those that only finish theirs; null when none of them says anything. */
   together(pool: string, serving: readonly InstanceSlots[], finishing: readonly InstanceSlots[]): PoolSlots | null {
     const entry = this.#pools.get(pool);
@@ -111,7 +120,7 @@ export class SlotsMonitor {
       return;
     }
     if (entry !== undefined) this.#drop(watched.instance);
-    const fresh: Entry = { watched, pool, slots: null, answeredAt: 0, timer: undefined };
+    const fresh: Entry = { watched, pool, slots: null, isAsked: false, answeredAt: 0, timer: undefined };
     this.#entries.set(watched.instance, fresh);
     this.#pools.get(pool)?.instances.add(watched.instance);
     this.#schedule(fresh, 0);
@@ -135,7 +144,11 @@ export class SlotsMonitor {
     const answer = await driver.slots(target).catch(() => undefined);
     if (this.#entries.get(instance) !== entry) return;
     const isItself = answer !== undefined && answer !== null && (target.bootId === null || answer.bootId === target.bootId);
+    const isFirst = !entry.isAsked;
+    entry.isAsked = true;
     if (isItself) this.#take(entry, answer, clock.monotonic());
+    // What it is about to finish is as known as it will be.
+    else if (isFirst && entry.watched.isDraining) this.#parts.onChange(entry.pool);
     this.#schedule(entry, Math.max(this.#everyMs(entry.watched), answer === null ? SILENT_EVERY_MS : 0));
   }
 

@@ -73,6 +73,7 @@ export interface SnapshotInput {
   /** Null: nobody asks for it. */
   readonly demand: DemandView | null;
   readonly slots: (instance: string, incarnation: number) => InstanceSlots | null;
+  readonly isSlotsAwaited: (instance: string, incarnation: number) => boolean;
   readonly slotsTogether: (serving: readonly InstanceSlots[], finishing: readonly InstanceSlots[]) => PoolSlots | null;
   readonly recommended: readonly Recommendation[];
   /** Of a pool with a target; absent: nobody looks at it. */
@@ -202,6 +203,7 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
   const { pods, leads, wanted, newIncarnation, gone } = objectsOf(input, record, health.state === "passing" ? health.bootId : null);
   const reports = reportsOf(input, record);
   const lease = leaseOf(input, record);
+  const slots = input.slots(record.id, record.incarnation.number);
   return {
     record,
     evidence: input.evidenceOf.get(record.id) ?? [],
@@ -216,7 +218,8 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     obligations: hasRoute(input.document) ? input.reports.obligationsOf(record.id, record.incarnation.number) : null,
     ownObligations: input.ownObligations(record.id, record.incarnation.number),
     appliedEverywhere: record.admittedGeneration !== null && appliedBy(input, record, record.admittedGeneration) && passEverywhere(reports),
-    slots: input.slots(record.id, record.incarnation.number),
+    slots,
+    ...(slots === null && input.isSlotsAwaited(record.id, record.incarnation.number) ? { slotsAwaited: true as const } : {}),
     drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record, record.drainGeneration),
     objectsGone: gone === true ? input.confirm(record, "objects") : gone,
   };

@@ -33,6 +33,10 @@ const OBJECTS_SEEN_WITHIN_MS = 10_000;
 const PLACED_WITHIN_MS = 60_000;
 /** The same, once what it waits for is not advised any more: on demand there was no capacity either. */
 const OUT_OF_REACH_MS = 5_000;
+
+/** A first call for slots has ended by then; where there is nobody to be asked, that is known too. */
+const ASKED_WITHIN_MS = 1_000;
+
 const NO_PLACE = "no_place";
 
 const NO_CAPACITY: Readonly<Record<PlacementTrouble["kind"], string>> = {
@@ -353,6 +357,7 @@ function sealWorker(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant
   if (done !== undefined) return draft.decide({ kind: "move", instance: idOf(instance), from: "draining", to: "sealed", ...done });
   if (sealedAtDeadline(instance, jobsOf(instance), now, draft)) return;
   if (!isTold) holdForStep(pool, instance, "drain_instance", draft);
+  if (instance.slotsAwaited) draft.lookAgainAt(now + ASKED_WITHIN_MS);
   holdDrain(pool, instance, now, draft);
 }
 

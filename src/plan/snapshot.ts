@@ -174,6 +174,8 @@ export interface InstanceSnapshot {
   readonly drainAppliedEverywhere: boolean;
   /** Of a worker that says so; null otherwise. */
   readonly slots: InstanceSlots | null;
+  /** Set where `slots` is null and may not be so for long: nobody has asked it yet, or it did say and does not answer now. */
+  readonly slotsAwaited?: true;
   /** Whether its objects are still there, by UID; null when not known. */
   readonly objectsGone: boolean | null;
 }

@@ -74,6 +74,8 @@ test("a worker without the protocol that says what its slots do is waited for; o
   const seal = (more: Partial<InstanceSnapshot>) => decided(workers([draining({ ownObligations: null, ...more })], spec));
 
   expect(seal({ slots: null })).toMatchObject([{ to: "sealed", seal: "assumed", reason: { code: "worker_silent" } }]);
+  // A controller that was begun anew has not asked it yet: it may be busy.
+  expect(seal({ slots: null, slotsAwaited: true })).toEqual([]);
   expect(seal({ slots: slots() })).toMatchObject([{ to: "sealed", seal: "confirmed" }]);
   expect(seal({ slots: slots({ progressing: 1 }) })).toEqual([]);
 });

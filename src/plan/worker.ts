@@ -19,12 +19,12 @@ export function workerSeal(
   { spec }: PoolSnapshot,
   instance: InstanceSnapshot,
 ): { readonly seal: Seal; readonly reason: Reason } | undefined {
-  const { ownObligations, slots } = instance;
+  const { ownObligations, slots, slotsAwaited } = instance;
   const isWithout = busyOf(instance) === 0;
   if (ownObligations === 0 && isWithout) return { seal: "confirmed", reason: reason("worker_done") };
   if (spec.service.protocol !== "none") return undefined;
   // One that cannot be told to finish is told by the end of its pod, whose grace period is all that it has.
-  if (slots === null) return { seal: "assumed", reason: reason("worker_silent") };
+  if (slots === null) return slotsAwaited ? undefined : { seal: "assumed", reason: reason("worker_silent") };
   return isWithout ? { seal: "confirmed", reason: reason("worker_done") } : undefined;
 }
 
