@@ -24,6 +24,9 @@ const NO_FLOW = "(the query has no column flow)";
 
 const BEGIN = `BEGIN TRANSACTION READ ONLY; SET LOCAL statement_timeout = ${STATEMENT_LIMIT_MS}`;
 
+/** A session's advisory lock outlives its transaction: a query that takes one would keep others out as long as the connection is kept. */
+const END = "ROLLBACK; SELECT pg_advisory_unlock_all()";
+
 /** Types that come as text and are numbers: int8 and numeric. */
 const NUMBERS_AS_TEXT = [20, 1_700];
 
@@ -96,7 +99,7 @@ async function queryOnce(pool: Pool, text: string, signal: AbortSignal): Promise
   } finally {
     signal.removeEventListener("abort", giveUp);
     if (!isBroken)
-      isBroken = await client.query("ROLLBACK").then(
+      isBroken = await client.query(END).then(
         () => false,
         () => true,
       );

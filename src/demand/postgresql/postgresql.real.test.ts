@@ -92,6 +92,11 @@ test.each([
   expect(await look(sourceOf(QUERY))).toMatchObject({ backlog: 1 });
 });
 
+test("a query keeps no lock in the connection that all signals share", async () => {
+  expect(await look(sourceOf("SELECT 0 AS backlog FROM pg_advisory_lock(7)"))).toMatchObject({ backlog: 0 });
+  expect(await look(sourceOf("SELECT count(*) AS backlog FROM pg_locks WHERE locktype = 'advisory'"))).toMatchObject({ backlog: 0 });
+});
+
 test("what may not be read, or not by this password, is refused by name (K8)", async () => {
   expect(await look(sourceOf("SELECT count(*) AS backlog FROM pg_authid"))).toMatch(/^credentials_refused: the role may not read.*42501/);
   expect(await look(sourceOf(QUERY, url("guarded:wrong")))).toMatch(/^credentials_refused: PostgreSQL refuses our credentials.*28P01/);
