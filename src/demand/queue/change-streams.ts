@@ -7,7 +7,6 @@ import { LineStream } from "../../server/line-stream.ts";
 
 const MIN_GAP_MS = 100;
 const HEARTBEAT_MS = 5_000;
-const MAX_STREAMS = 2_000;
 const MAX_BUFFERED_BYTES = 256 * 1024;
 
 interface Watched {
@@ -22,16 +21,18 @@ export class ChangeStreams {
   /** Undefined: the queue is gone. */
   readonly #countsOf: (queue: string) => QueueCounts | undefined;
   readonly #byQueue = new Map<string, Watched>();
+  readonly #maxStreams: number;
   #size = 0;
 
-  constructor(clock: Clock, countsOf: (queue: string) => QueueCounts | undefined) {
+  constructor(clock: Clock, maxStreams: number, countsOf: (queue: string) => QueueCounts | undefined) {
     this.#clock = clock;
+    this.#maxStreams = maxStreams;
     this.#countsOf = countsOf;
   }
 
   open(queue: string, response: ServerResponse): void {
-    if (this.#size >= MAX_STREAMS)
-      throw new RelevoError("too_many_streams", "too many streams are open", { class: "retryable", allowed: `${MAX_STREAMS}` });
+    if (this.#size >= this.#maxStreams)
+      throw new RelevoError("too_many_streams", "too many streams are open", { class: "retryable", allowed: `${this.#maxStreams}` });
     const watched = this.#byQueue.get(queue) ?? { streams: new Set<LineStream>(), timer: undefined, isDirty: false };
     this.#byQueue.set(queue, watched);
     const ping = { toJSON: () => this.#countsOf(queue) ?? {} };

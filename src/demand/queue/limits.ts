@@ -9,6 +9,8 @@ export interface QueueLimits {
   readonly resultChars: number;
   /** Workloads whose epoch is remembered. */
   readonly writers: number;
+  /** Of changes, open at once. */
+  readonly streams: number;
   /** Finished jobs are known so long and so many of them, so that one that is put in twice is found out. */
   readonly finishedForMs: number;
   readonly finishedJobs: number;
@@ -23,6 +25,7 @@ export const DEFAULT_LIMITS: QueueLimits = {
   payloadChars: 256 * 1024,
   resultChars: 16 * 1024,
   writers: 100_000,
+  streams: 2_000,
   finishedForMs: 24 * 3_600_000,
   finishedJobs: 200_000,
   restartGraceMs: 10_000,

@@ -238,3 +238,16 @@ test("finished jobs are forgotten by and by, and the numbers stay", async () => 
   await expect.poll(async () => (await client.add("q", [{ id: "a", payload: 1 }]), (await client.counts("q")).waiting)).toBe(1);
   expect(await client.counts("q")).toMatchObject({ done: 3 });
 });
+
+test("a stream that is one too many is refused with an answer", async () => {
+  await start({ streams: 1 });
+  await client.put("q");
+  const over = new AbortController();
+  const first = client.changes("q", over.signal)[Symbol.asyncIterator]();
+  await first.next();
+  const refused = client.changes("q", AbortSignal.timeout(5_000))[Symbol.asyncIterator]().next();
+  await expect(refused).rejects.toMatchObject({ code: "too_many_streams" });
+  over.abort();
+  await first.next().catch(() => undefined); // it ends in one way or the other
+  await start();
+});

@@ -60,7 +60,7 @@ export async function startQueueServer(options: QueueServerOptions): Promise<Que
   const tokens = new QueueTokens(options.tokenFile, clock, (error) => log.error({ event: "token_file" }, describeError(error)));
   const database = openQueueFile(options.store);
   const takers = new Takers(clock);
-  const streams = new ChangeStreams(clock, (name) => (queues.has(name) ? queues.counts(name) : undefined));
+  const streams = new ChangeStreams(clock, limits.streams, (name) => (queues.has(name) ? queues.counts(name) : undefined));
   const queues = new JobQueues({
     database,
     clock,
@@ -183,8 +183,9 @@ function addQueueRoutes(app: FastifyInstance, { queues, streams, limits }: Pick<
   app.get<OfQueue>("/v1/queues/:queue/changes", (request, reply) => {
     const name = nameOf(request.params);
     queues.counts(name);
-    reply.hijack();
+    // One that is refused gets its answer: after the hijack nobody would give it.
     streams.open(name, reply.raw);
+    reply.hijack();
   });
 }
 
