@@ -78,10 +78,11 @@ function lostHolder(pool: PoolSnapshot, ordinal: number): InstanceSnapshot | und
  * Drains wait for a spare one like any other voluntary drain, and none has an end of its own: what a busy slot does is finished.
  */
 function shrink(pool: PoolSnapshot, holders: readonly InstanceSnapshot[], desired: number, budget: Budget, draft: Draft): void {
+  const shared = sharedPlaces(holders);
   const surplus = holders
     .toSorted(
       (a, b) =>
-        Number(sharesPlace(b, holders)) - Number(sharesPlace(a, holders)) ||
+        Number(shared.has(b.record.ordinal)) - Number(shared.has(a.record.ordinal)) ||
         Number(isRoutedNow(a)) - Number(isRoutedNow(b)) ||
         Number(isCondemned(b)) - Number(isCondemned(a)) ||
         Number(isServing(a)) - Number(isServing(b)) ||
@@ -109,8 +110,12 @@ function compareWork(a: InstanceSnapshot, b: InstanceSnapshot): number {
   return a.slots.progressing - b.slots.progressing || b.slots.longestQuietMs - a.slots.longestQuietMs || a.slots.stuck - b.slots.stuck;
 }
 
-function sharesPlace({ record }: InstanceSnapshot, holders: readonly InstanceSnapshot[]): boolean {
-  return holders.some((other) => other.record !== record && other.record.ordinal === record.ordinal);
+/** Ordinals that more than one holds. */
+function sharedPlaces(holders: readonly InstanceSnapshot[]): ReadonlySet<number> {
+  const held = new Set<number>();
+  const shared = new Set<number>();
+  for (const { record } of holders) (held.has(record.ordinal) ? shared : held).add(record.ordinal);
+  return shared;
 }
 
 /** One that takes no traffic is just left: waiting until it serves, only to drain it, could take for ever. */
