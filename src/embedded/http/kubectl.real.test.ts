@@ -175,7 +175,7 @@ test("get shows tables, wide ones, categories, selections and plain JSON", async
   ]);
   expect(rows(await ok("get", "pools"))).toEqual([
     "NAME | PHASE | DESIRED | SERVING | MODE | REASON | AGE",
-    expect.stringMatching(/^orders \| <none> \| 4 \| 0 \| <none> \| <none> \| \d+s$/),
+    expect.stringMatching(/^orders \| <none> \| <none> \| 0 \| <none> \| <none> \| \d+s$/),
   ]);
   expect(await ok("get", "all", "-o", "name")).toBe("pod/p1\n");
   expect(JSON.parse(await ok("get", "pool", "orders", "-o", "json"))).toMatchObject({ kind: "Pool", spec: { size: { desired: 4 } } });
