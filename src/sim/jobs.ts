@@ -66,8 +66,8 @@ export interface JobsOptions {
   /** `namespace/name` of the pool whose workers take them. */
   readonly pool: string;
   /**
-   * Of that pool, all that run. `answers`: neither it nor its machine stands still or is cut off. `serves`: it takes work and is known to: not one that drains,
-   * nor one that the store has forgotten.
+   * Of that pool, all that run. `answers`: neither it nor its machine stands still or is cut off. `serves`: it takes work or finishes its
+   * own, and the store knows it.
    */
   readonly workers: () => readonly { readonly process: InstanceProcess; readonly answers: boolean; readonly serves: boolean }[];
 }

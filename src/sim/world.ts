@@ -199,8 +199,8 @@ export class World {
     if (pool === undefined) return null;
     const { clock, log, instances } = this;
     const isOfPool = ({ podName }: InstanceProcess): boolean => podName.startsWith(`${pool.name}-`);
-    const serves = ({ podName, state }: InstanceProcess): boolean =>
-      state === "admitted" && this.mirror.living(pool.key).some(({ id, phase }) => phase === "serving" && podName.startsWith(`${id}-`));
+    const serves = ({ podName }: InstanceProcess): boolean =>
+      this.mirror.living(pool.key).some(({ id, phase }) => (phase === "serving" || phase === "draining") && podName.startsWith(`${id}-`));
     const workers = () =>
       instances
         .all()
