@@ -5,7 +5,7 @@ export const PLAN: readonly Mutant[] = [
   {
     name: "seal-ignores-silent-replica",
     rule: "D5: a silent replica's word is not assumed",
-    file: "src/plan/lifecycle.ts",
+    file: "src/plan/departure.ts",
     find: " && silent.length === 0) {",
     replace: ") {",
     shownBy: seeds("gateway_silent", "node_drift"),
@@ -13,7 +13,7 @@ export const PLAN: readonly Mutant[] = [
   {
     name: "seal-ignores-sessions",
     rule: "D5: a confirmed seal implies that no gateway replica holds anything",
-    file: "src/plan/lifecycle.ts",
+    file: "src/plan/departure.ts",
     find: "(obligations?.requests ?? 0) + (obligations?.sessions ?? 0) + (ownObligations ?? 0);",
     replace: "(obligations?.requests ?? 0);\n  void ownObligations;",
     shownBy: seeds("node_drift"),
@@ -21,7 +21,7 @@ export const PLAN: readonly Mutant[] = [
   {
     name: "gone-when-not-known",
     rule: "D5/absence: an instance is deleted when nothing of it can be read",
-    file: "src/plan/lifecycle.ts",
+    file: "src/plan/departure.ts",
     find: "if (instance.objectsGone === true && !mayBeUnseen)",
     replace: "if (instance.objectsGone !== undefined && !mayBeUnseen)",
     shownBy: seeds("node_drift"),
@@ -29,7 +29,7 @@ export const PLAN: readonly Mutant[] = [
   {
     name: "gone-when-never-seen",
     rule: "D5/absence: an instance is deleted when nothing of it can be read",
-    file: "src/plan/lifecycle.ts",
+    file: "src/plan/departure.ts",
     find: "const mayBeUnseen = now >= createdAt && now < until;",
     replace: "const mayBeUnseen = now < createdAt && now < until;",
     shownBy: plannedIn(
@@ -116,7 +116,7 @@ export const PLAN: readonly Mutant[] = [
   {
     name: "lost-process-is-waited-for",
     rule: "D13: a lost process leaves the drain as a forced loss",
-    file: "src/plan/lifecycle.ts",
+    file: "src/plan/departure.ts",
     find: "  if (isLost) return sealLost(instance, now, draft);",
     replace: "  if (isLost && now === 0) return sealLost(instance, now, draft);",
     shownBy: seeds("node_drift", "node_death"),
@@ -140,7 +140,7 @@ export const PLAN: readonly Mutant[] = [
   {
     name: "seal-without-confirmation",
     rule: "D5: a confirmed seal implies that every gateway replica has heard of the drain",
-    file: "src/plan/lifecycle.ts",
+    file: "src/plan/departure.ts",
     find: "  if (behind.length > 0)\n    return draft.hold(",
     replace: "  if (behind.length > 99)\n    return draft.hold(",
     shownBy: plannedIn(

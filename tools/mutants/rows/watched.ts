@@ -5,7 +5,7 @@ export const WATCHED: readonly Mutant[] = [
   {
     name: "seal-by-a-dead-process",
     rule: "D13: a lost process leaves the drain as a loss",
-    file: "src/plan/lifecycle.ts",
+    file: "src/plan/departure.ts",
     find: "if (isDone && isOwnWordKnown && silent.length === 0) {",
     replace: "if (isDone && silent.length === 0) {",
     shownBy: seeds("node_drift", "node_death", "process_crash", "operator_drain", "spot_notice"),
