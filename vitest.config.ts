@@ -8,17 +8,12 @@ const tier = (name: string, include: string[], exclude: string[], testTimeout: n
   test: { name, include, exclude: ["**/node_modules/**", ...exclude], testTimeout, hookTimeout: testTimeout },
 });
 
-const alone = ({ test }: ReturnType<typeof tier>) => ({ test: { ...test, maxWorkers: 1, sequence: { groupOrder: 1 } } });
-
 const OTHER_TIERS = ["**/*.real.test.ts", "**/*.long.test.ts"];
-const FLEETS = "test/end-to-end/**/*.test.ts";
 
 export default defineConfig({
   test: {
     projects: [
-      tier("fast", ["src/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"], [...OTHER_TIERS, FLEETS], 20_000),
-      // Fleets of real processes with deadlines in seconds: one after the other, when the others are done.
-      alone(tier("fast-fleets", [FLEETS], OTHER_TIERS, 20_000)),
+      tier("fast", ["src/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"], OTHER_TIERS, 20_000),
       tier("real", ["src/**/*.real.test.ts", "test/**/*.real.test.ts"], [], 120_000),
       tier("long", ["src/**/*.long.test.ts", "test/**/*.long.test.ts"], [], 900_000),
     ],

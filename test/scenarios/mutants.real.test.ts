@@ -7,7 +7,7 @@ import { MUTANTS } from "../../tools/mutants/mutants.ts";
 import { simulate } from "./seeds.ts";
 
 const SEEDS = 50;
-const SAMPLE = ["cordon-without-uid", "delete-without-uid", "seal-ignores-sessions", "stuck-pool-grows"];
+const SAMPLE = ["cordon-without-uid", "delete-without-uid", "effect-before-record", "seal-ignores-sessions", "stuck-pool-grows"];
 
 test.each(MUTANTS.filter(({ name }) => SAMPLE.includes(name)))("$name is caught: $rule", { timeout: 120_000 }, async (mutant) => {
   expect(await hunt(mutant, SEEDS)).toMatchObject({ seed: expect.any(Number), caughtBy: expect.any(String), control: "clean" });
