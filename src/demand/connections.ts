@@ -3,8 +3,9 @@
  * `${env:NAME}` and `${file:/path}` in text values are filled in when the file is read, so that it can be kept without a secret in it.
  */
 import { z } from "zod";
+import { rfc1123Label } from "../model/names.ts";
 
-const name = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 63 characters");
+const name = rfc1123Label;
 
 const common = {
   /** Several may have one name where no site has two of them: a route and a credential of its own for each. */

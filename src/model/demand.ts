@@ -3,9 +3,10 @@
  * it holds no address and no secret, so that who may write Pools cannot make the controller call anybody or send a secret anywhere.
  */
 import { z } from "zod";
+import { rfc1123Label } from "./names.ts";
 import type { Instant } from "../kernel/clock.ts";
 
-const name = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 63 characters");
+const name = rfc1123Label;
 const text = z.string().min(1).max(250);
 const query = z.string().min(1).max(4_000);
 

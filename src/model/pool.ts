@@ -5,17 +5,13 @@
 import { z } from "zod";
 import { duration, durationOf, someTime } from "./duration.ts";
 import { PRIORITIES, type RoutePolicy } from "./membership.ts";
+import { rfc1123Label } from "./names.ts";
 import { scaleSchema, workerSchema } from "./scale.ts";
 
 export const API_VERSION = "relevo.dev/v1alpha1";
 
 /** Below it the time that a busy machine takes away for other work would pass for silence. */
 const LEAST_LEASE_MS = 1_000;
-
-/** Of Kubernetes, which allows more than our own names have. */
-const namespaceName = z
-  .string()
-  .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 63 characters");
 
 const dnsLabel = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 40 characters");
 
@@ -219,7 +215,7 @@ function problemsOfScale({ driver, size, blueprint, target, worker, scale }: Sca
 export const poolSchema = z.object({
   apiVersion: z.literal(API_VERSION),
   kind: z.literal("Pool"),
-  metadata: z.looseObject({ name: dnsLabel, namespace: namespaceName.default("default") }),
+  metadata: z.looseObject({ name: dnsLabel, namespace: rfc1123Label.default("default") }),
   spec: poolSpecSchema,
 });
 export type PoolDocument = z.output<typeof poolSchema>;

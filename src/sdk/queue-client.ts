@@ -6,10 +6,11 @@ import type { Clock, Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
 import { type ErrorClass, RelevoError } from "../kernel/errors.ts";
 import { systemClock } from "../kernel/system.ts";
+import type { JobOutcome } from "../model/slots.ts";
 
-export const JOB_OUTCOMES = ["done", "nothing", "failed", "reaped"] as const;
 /** `nothing`: it was done, and there was nothing to do. `reaped`: its child was ended from outside for want of progress. */
-export type JobOutcome = (typeof JOB_OUTCOMES)[number];
+export type { JobOutcome };
+export const JOB_OUTCOMES = ["done", "nothing", "failed", "reaped"] as const satisfies readonly JobOutcome[];
 
 export interface QueueCounts {
   readonly queue: string;

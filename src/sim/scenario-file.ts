@@ -3,6 +3,7 @@
  * modelled fleet. Documented in docs/scenarios.md.
  */
 import { z } from "zod";
+import { rfc1123Label } from "../model/names.ts";
 import { parseDuration } from "../kernel/units.ts";
 import type { KubeObjectDraft } from "../kube/api.ts";
 import { PRIORITIES } from "../model/membership.ts";
@@ -14,7 +15,7 @@ import { seededRandom } from "./seeded.ts";
 import { duration, type Fleet, fleetSchema } from "./storm/fleet.ts";
 
 const faultKind = z.enum(FAULT_KINDS as readonly [FaultKind, ...FaultKind[]]);
-const label = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 63 characters");
+const label = rfc1123Label;
 
 const poolList = z.array(z.looseObject({})).min(1).max(50);
 

@@ -2,9 +2,9 @@
  * Lets exactly this process take work: the last look before it, at pod, node and process (D7, D13, I11). The process is told to prepare first, under a key
  * of its own; its health is asked after that, so that what it prepared is covered.
  */
-import { findObject } from "../../kube/find-object.ts";
 import { z } from "zod";
 import { type KubeApi, KubeApiError, type KubeObject } from "../../kube/api.ts";
+import { findObject } from "../../kube/find-object.ts";
 import { NODE_CLAIMS, NODES } from "../../kube/resources.ts";
 import type { InstanceCall } from "../../drivers/port.ts";
 import { done, happened, NOT_HAPPENED, type Outcome, type StepKind, type StepPorts, superseded } from "../step-kind.ts";

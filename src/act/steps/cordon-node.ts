@@ -1,7 +1,7 @@
 /** Makes exactly this node unschedulable, and nothing else (D4, I6, I7, I8). */
+import { z } from "zod";
 import { beforeOthers } from "../../kube/api.ts";
 import { findObject } from "../../kube/find-object.ts";
-import { z } from "zod";
 import { NODES } from "../../kube/resources.ts";
 import { ANNOTATIONS } from "../../model/marks.ts";
 import { done, happened, NOT_HAPPENED, type StepKind, superseded } from "../step-kind.ts";

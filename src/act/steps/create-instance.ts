@@ -2,9 +2,9 @@
  * Makes the objects of one instance, each under a name that the instance gives, marked with the step (D5). A name that is taken is ours when it carries our
  * mark: the reply to the first try was lost. What a create leaves behind when it fails or is overtaken, the delete step finds by label and mark.
  */
-import { findObject } from "../../kube/find-object.ts";
 import { z } from "zod";
 import { asServiceAccount, isAlreadyExists, type KubeObject, type KubeObjectDraft, type ResourceType } from "../../kube/api.ts";
+import { findObject } from "../../kube/find-object.ts";
 import type { OwnedObject } from "../../model/instance.ts";
 import { ANNOTATIONS, LABELS } from "../../model/marks.ts";
 import type { Change } from "../../store/port.ts";

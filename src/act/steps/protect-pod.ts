@@ -1,7 +1,7 @@
 /** Marks a pod as not to be disrupted, once its owners' UIDs lead to what this instance was made of (D2). */
-import { findObject } from "../../kube/find-object.ts";
 import { z } from "zod";
 import type { KubeApi, KubeObject } from "../../kube/api.ts";
+import { findObject } from "../../kube/find-object.ts";
 import { PODS, REPLICA_SETS } from "../../kube/resources.ts";
 import { ANNOTATIONS, PROTECTION_MARKS } from "../../model/marks.ts";
 import { done, happened, NOT_HAPPENED, type StepKind, superseded } from "../step-kind.ts";

@@ -1,6 +1,6 @@
 /** Takes Relevo's own cordon off this node, by an operator's command only (D4). */
-import { findObject } from "../../kube/find-object.ts";
 import { z } from "zod";
+import { findObject } from "../../kube/find-object.ts";
 import { NODES } from "../../kube/resources.ts";
 import { ANNOTATIONS } from "../../model/marks.ts";
 import { done, happened, NOT_HAPPENED, type StepKind, superseded } from "../step-kind.ts";

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { RedisClientOptions } from "@redis/client";
 import type { DemandTrouble } from "../../model/demand.ts";
 import type { ConnectionOf } from "../connections.ts";
+import { endedBy } from "../ended-by.ts";
 import { demandError, unreachable } from "../errors.ts";
 import { SharedClients } from "../shared-clients.ts";
 
@@ -33,8 +34,8 @@ export class RedisLink {
   /** Errors: those of `DemandSource`. */
   async together(commands: readonly (readonly string[])[], signal: AbortSignal): Promise<readonly unknown[]> {
     try {
-      const client = await untilAborted(this.#ready(), signal);
-      return await untilAborted(client.together(commands), signal, () => this.#drop(client));
+      const client = await endedBy(signal, this.#ready(), "Redis");
+      return await endedBy(signal, client.together(commands), "Redis", () => this.#drop(client));
     } catch (error) {
       throw asTrouble(error, signal);
     }
@@ -134,20 +135,4 @@ function asTrouble(error: unknown, signal: AbortSignal): unknown {
       return demandError("credentials_refused", "Redis refuses our credentials", { found: error.message });
   }
   return unreachable("Redis", error, signal);
-}
-
-async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal, onAbort?: () => void): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = (): void => {
-    onAbort?.();
-    reject(signal.reason);
-  };
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-    promise.catch(() => undefined); // who gave up does not hear of it
-  }
 }
