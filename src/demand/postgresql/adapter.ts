@@ -58,6 +58,8 @@ async function openPool({ url }: ConnectionOf<"postgresql">): Promise<Pool> {
   });
   // Of a connection that nobody uses just now: the next look opens another one.
   pool.on("error", () => undefined);
+  // One that breaks while it is in use tells whoever uses it, by the next query; without a listener it would end this process.
+  pool.on("connect", (client) => client.on("error", () => undefined));
   return pool;
 }
 

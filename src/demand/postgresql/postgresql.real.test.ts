@@ -112,6 +112,20 @@ test("a query that lasts is given up, and leaves no connection behind", async ()
   expect(await look(sourceOf(QUERY))).toMatchObject({ backlog: 0 });
 });
 
+test("a connection that ends under a query is a look that failed, never an error that nobody handles", async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown): void => void unhandled.push(error);
+  process.on("uncaughtExceptionMonitor", note);
+  try {
+    const source = sourceOf("SELECT pg_terminate_backend(pg_backend_pid())::int AS backlog");
+    for (let index = 0; index < 5; index++) expect(await troubleOf(source)).toBe("unreachable");
+    expect(await look(sourceOf(QUERY))).toMatchObject({ backlog: 0 });
+  } finally {
+    process.off("uncaughtExceptionMonitor", note);
+  }
+  expect(unhandled).toEqual([]);
+});
+
 test("a server that was killed is unreachable, and read again when it is back; a table that was made anew counts from zero", async () => {
   const source = sourceOf(QUERY);
   await run("INSERT INTO work.jobs DEFAULT VALUES");
