@@ -24,7 +24,7 @@ import { STEP_KINDS, type StepRegistry } from "./registry.ts";
 import { backoffMs, codeOf, CONFLICTS_AT_ONCE, cooldownMs, DOUBTS_MAX, RETRY_MAX_MS, verdictOf } from "./retry.ts";
 import { Slots } from "./slots.ts";
 import { baseOf, withAttempt } from "./step-id.ts";
-import { type BoundStep, type LeaseIssuer, type Outcome, superseded } from "./step-kind.ts";
+import { type BoundStep, type LeaseIssuer, type Outcome, type StepPorts, superseded } from "./step-kind.ts";
 
 /** Attempts of one pool under way at the same time; as many again of kinds that go first. */
 export const STEPS_AT_ONCE_PER_POOL = 16;
@@ -54,6 +54,8 @@ export interface ExecutorOptions {
   readonly kube: KubeApi;
   readonly driver: InstanceDriver;
   readonly leases?: LeaseIssuer;
+  /** The read model, for steps that can do without a look of their own. */
+  readonly nodeSeen?: StepPorts["nodeSeen"];
   readonly clock: Clock;
   readonly random: Random;
   readonly log: StepLog;
@@ -346,8 +348,8 @@ class StepExecutor implements Executor {
     const line = lineOf(task.pool, bound.isFirst);
     const slots = this.#slots.get(line) ?? new Slots(STEPS_AT_ONCE_PER_POOL);
     this.#slots.set(line, slots);
-    const { kube, driver, leases } = this.#options;
-    const ports = { kube, driver, leases, step: { id: task.id } };
+    const { kube, driver, leases, nodeSeen } = this.#options;
+    const ports = { kube, driver, leases, nodeSeen, step: { id: task.id } };
     try {
       return await slots.run(async () => {
         this.#assertGoesOn(task);

@@ -3,14 +3,16 @@
  *
  * 1. Everything that is needed is in the payload: whoever takes over after a crash understands the step alone.
  * 2. `act` may run any number of times with the same payload and step id, and the world ends as after once (I27).
- * 3. `act` re-reads the one object by name and works under preconditions; foreign state is left alone, and the outcome says so.
- * 4. Conflicts and network errors are not caught in `act`: the executor knows which can be tried again.
+ * 3. `act` re-reads the one object by name and works under preconditions; foreign state is left alone, and the outcome says so. A change that carries the UID and
+ *    the resourceVersion of what the read model shows needs no look before it: the server compares, and what it refuses is read by name.
+ * 4. Conflicts and network errors are not caught in `act`, but for that first refusal: the executor knows which can be tried again.
  * 5. A kind without a probe does not compile.
  */
 import type { ZodType } from "zod";
 import type { InstanceDriver } from "../drivers/port.ts";
 import { RelevoError } from "../kernel/errors.ts";
 import type { KubeApi } from "../kube/api.ts";
+import type { KubeNode } from "../kube/types.ts";
 import type { LeaseAccess } from "../model/protocol.ts";
 import type { Change } from "../store/port.ts";
 
@@ -24,6 +26,8 @@ export interface StepPorts {
   readonly driver: InstanceDriver;
   /** Absent: no admission hands out a writer lease. */
   readonly leases?: LeaseIssuer | undefined;
+  /** The node as the read model shows it, which may be old: good for a precondition, and for nothing else. Absent: nothing is kept. */
+  readonly nodeSeen?: ((name: string) => KubeNode | undefined) | undefined;
   /** The step's id marks what it did. */
   readonly step: { readonly id: string };
 }

@@ -1,8 +1,9 @@
 /** Makes exactly this node unschedulable, and nothing else (D4, I6, I7, I8). */
 import { z } from "zod";
-import { beforeOthers } from "../../kube/api.ts";
+import { beforeOthers, isConflict, isNotFound } from "../../kube/api.ts";
 import { findObject } from "../../kube/find-object.ts";
 import { NODES } from "../../kube/resources.ts";
+import type { KubeNode } from "../../kube/types.ts";
 import { ANNOTATIONS } from "../../model/marks.ts";
 import { done, happened, NOT_HAPPENED, type StepKind, superseded } from "../step-kind.ts";
 import { annotationOf, isUnschedulable, nodeRefSchema } from "./objects.ts";
@@ -19,22 +20,30 @@ export const cordonNode: StepKind<CordonNode> = {
   schema: cordonNodeSchema,
   isFirst: true,
 
-  async act({ node, evidence }, { kube: api, step }) {
+  /**
+   * One request where the read model is in step, for of many notices at once each costs as many as this: a refusal says that nothing was done, and the node is read.
+   */
+  async act({ node, evidence }, { kube: api, step, nodeSeen }) {
     const kube = beforeOthers(api);
     const ref = { type: NODES, name: node.name };
+    const cordonAt = (resourceVersion: string) =>
+      kube.patch(ref, {
+        metadata: {
+          uid: node.uid,
+          resourceVersion,
+          annotations: { [ANNOTATIONS.cordonedBy]: step.id, [ANNOTATIONS.cordonedFor]: evidence },
+        },
+        spec: { unschedulable: true },
+      });
+    const known = nodeSeen?.(node.name);
+    if (known !== undefined && isFree(known, node.uid) && !(await isRefused(cordonAt(known.metadata.resourceVersion))))
+      return done("cordoned");
     const seen = await findObject(kube, ref);
     if (seen === undefined) return superseded("node_gone");
     if (seen.metadata.uid !== node.uid) return superseded("node_replaced");
     if (annotationOf(seen, ANNOTATIONS.cordonedBy) === step.id) return done("cordoned");
     if (isUnschedulable(seen)) return done("already_unschedulable"); // somebody's own cordon: it and its annotations are left alone
-    await kube.patch(ref, {
-      metadata: {
-        uid: node.uid,
-        resourceVersion: seen.metadata.resourceVersion,
-        annotations: { [ANNOTATIONS.cordonedBy]: step.id, [ANNOTATIONS.cordonedFor]: evidence },
-      },
-      spec: { unschedulable: true },
-    });
+    await cordonAt(seen.metadata.resourceVersion);
     return done("cordoned");
   },
 
@@ -47,3 +56,19 @@ export const cordonNode: StepKind<CordonNode> = {
 
   settle: () => [],
 };
+
+/** The very node, and nobody's cordon is on it. */
+function isFree({ metadata, spec }: KubeNode, uid: string): boolean {
+  return metadata.uid === uid && !spec.unschedulable && metadata.annotations[ANNOTATIONS.cordonedBy] === undefined;
+}
+
+/** True: the node is not as it was seen, or not there, and nothing was done. */
+async function isRefused(change: Promise<unknown>): Promise<boolean> {
+  try {
+    await change;
+    return false;
+  } catch (error) {
+    if (isConflict(error) || isNotFound(error)) return true;
+    throw error;
+  }
+}

@@ -204,6 +204,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     kube,
     driver,
     leases,
+    nodeSeen: (name) => world.nodes.get(undefined, name),
     clock,
     random,
     log,
