@@ -1,8 +1,8 @@
 /** The chart by Helm itself: it is well formed, and makes the very objects of the plain manifests. */
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
-import { homedir } from "node:os";
-import { join } from "node:path";
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { join, relative } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
@@ -45,6 +45,25 @@ test("with the values that it comes with it makes what kubectl kustomize makes",
   const chart = byName(await rendered("-n", "relevo-system"));
   expect(chart).toEqual(byName(await run("kubectl", "kustomize", DEPLOY)));
   expect(Object.keys(chart).length).toBeGreaterThan(35);
+});
+
+test("switched on, connections and the scaler for KEDA are what the components make", async () => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "relevo-overlay-")));
+  try {
+    const to = (name: string): string => JSON.stringify(relative(folder, join(DEPLOY, name)));
+    writeFileSync(join(folder, "kustomization.yaml"), `resources: [${to("")}]\ncomponents: [${to("connections")}, ${to("keda")}]\n`);
+    const chart = byName(await rendered("-n", "relevo-system", "--set", "connections.enabled=true", "--set", "kedaScaler.enabled=true"));
+    expect(chart).toEqual(byName(await run("kubectl", "kustomize", folder)));
+    expect(Object.keys(chart)).toEqual(
+      expect.arrayContaining([
+        "Service relevo-system/relevo-keda",
+        "NetworkPolicy relevo-system/relevo-keda",
+        "NetworkPolicy relevo-system/relevo-connections",
+      ]),
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("arguments and a cloud's identity can be added", async () => {

@@ -27,6 +27,19 @@ const manifests = [...files]
   .filter(([path]) => !path.startsWith("helm/") && !path.endsWith("kustomization.yaml"))
   .flatMap(([, text]) => parseAllDocuments(text).map((document) => document.toJS() as Manifest));
 
+interface Addition {
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/** What a component of kustomize adds to the controller. */
+function additionsOf(component: string): readonly Addition[] {
+  const { patches } = parseAllDocuments(files.get(`${component}/kustomization.yaml`) ?? "")[0]?.toJS() as {
+    readonly patches: readonly { readonly patch: string }[];
+  };
+  return patches.flatMap(({ patch }) => JSON.parse(patch) as readonly Addition[]);
+}
+
 test("deploy/ is as it is generated", () => {
   for (const [path, text] of files) expect(readFileSync(join(root, "deploy", path), "utf8"), `npm run deploy:generate: ${path}`).toBe(text);
 });
@@ -125,6 +138,21 @@ describe("roles", () => {
     ]);
   });
 
+  test("the account of a namespace may scale targets there and remove the owner that it is told to, and the controller sees all owners (K3, I20)", () => {
+    const ofScaling = (kind: string, name: string) =>
+      manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name)?.["rules"];
+    expect(ofScaling("Role", "relevo-instances-scaling")).toEqual([
+      { apiGroups: ["apps"], resources: ["deployments/scale"], verbs: ["patch"] },
+      { apiGroups: ["apps"], resources: ["statefulsets/scale"], verbs: ["patch"] },
+      { apiGroups: ["autoscaling"], resources: ["horizontalpodautoscalers"], verbs: ["get", "list", "delete"] },
+      { apiGroups: ["keda.sh"], resources: ["scaledobjects"], verbs: ["get", "list", "delete"] },
+    ]);
+    expect(ofScaling("ClusterRole", "relevo-controller-scaling")).toEqual([
+      { apiGroups: ["autoscaling"], resources: ["horizontalpodautoscalers"], verbs: ["list", "watch"] },
+      { apiGroups: ["keda.sh"], resources: ["scaledobjects"], verbs: ["list", "watch"] },
+    ]);
+  });
+
   test("each binding is of a role that is there", () => {
     const roles = new Set(manifests.filter(({ kind }) => kind.endsWith("Role")).map(({ kind, metadata }) => `${kind} ${metadata.name}`));
     for (const binding of manifests.filter(({ kind }) => kind.endsWith("RoleBinding"))) {
@@ -180,6 +208,54 @@ describe("workloads", () => {
     expect(seen).toEqual(["controller", "gateway", "agent"]);
   });
 
+  test("what a component adds is there in the controller to be added to, and the program takes it", async () => {
+    const pod = pods.find(([name]) => name === "relevo-controller")?.[1];
+    for (const component of ["connections", "keda"]) {
+      const additions = additionsOf(component);
+      for (const { path } of additions) {
+        const lists = path.replace("/spec/template/spec/", "").replace("/-", "").split("/");
+        expect([path, lists.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], pod)]).toEqual([path, expect.any(Array)]);
+      }
+      const own = additions.map(({ value }) => value).filter((value): value is string => typeof value === "string");
+      const mounted = additions.flatMap(({ value }) => (value as { readonly mountPath?: string }).mountPath ?? []);
+      expect(own.filter((argument) => argument.includes("/")).every((argument) => argument.includes(`${mounted[0] ?? "none"}/`))).toBe(
+        true,
+      );
+      const started = await runCli([...(pod?.containers[0]?.args ?? []), ...own], { processes: { controller: async () => 0 as const } });
+      expect([component, started.code, started.err]).toEqual([component, 0, ""]);
+    }
+  });
+
+  test("KEDA reaches the port that the scaler listens on, by the Service of its name, and nobody but KEDA does", () => {
+    const added = additionsOf("keda").map(({ value }) => value);
+    expect(added).toContain("--keda-scaler=0.0.0.0:6000");
+    expect(added).toContainEqual({ name: "keda", containerPort: 6000 });
+    const [service, policy] = ["Service", "NetworkPolicy"].map((kind) =>
+      manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === "relevo-keda"),
+    );
+    expect(service?.["spec"]).toMatchObject({ ports: [{ name: "keda", port: 6000, targetPort: "keda" }] });
+    expect(policy?.["spec"]).toMatchObject({
+      policyTypes: ["Ingress"],
+      ingress: [
+        {
+          from: [{ namespaceSelector: {}, podSelector: { matchLabels: { app: "keda-operator" } } }],
+          ports: [{ protocol: "TCP", port: 6000 }],
+        },
+      ],
+    });
+  });
+
+  test("the ports by which demand is read are those that docs/signals.md names", () => {
+    const policy = manifests.find(({ kind, metadata }) => kind === "NetworkPolicy" && metadata.name === "relevo-connections");
+    expect(policy?.["spec"]).toMatchObject({
+      policyTypes: ["Egress"],
+      egress: [{ ports: [6379, 7091, 9090, 9092, 9093].map((port) => ({ protocol: "TCP", port })) }],
+    });
+    expect(readFileSync(join(root, "docs", "signals.md"), "utf8")).toContain(
+      "6379 of Redis, 7091 of the queue, 9090 of Prometheus, 9092 and 9093\n  of Kafka",
+    );
+  });
+
   test("no secret is in an argument", () => {
     for (const [, pod] of pods) for (const { args } of pod.containers) expect(args.join(" ")).not.toMatch(/TOKEN|SECRET|PASSWORD/);
   });
@@ -205,6 +281,21 @@ describe("the chart", () => {
         : [path];
     const leaves = paths(values, ".Values").filter((path) => !new RegExp(`\\${path.replaceAll(".", "\\.").slice(1)}\\b`).test(text));
     expect(leaves).toEqual([]);
+  });
+
+  test("has what the components add, each behind its switch, off at first", () => {
+    expect([values["connections"], values["kedaScaler"]]).toMatchObject([{ enabled: false }, { enabled: false }]);
+    const text = files.get("helm/templates/controller.yaml") ?? "";
+    const behind = (value: string): string =>
+      [...text.matchAll(new RegExp(`\\{\\{- if \\.Values\\.${value}\\.enabled \\}\\}\\n([\\s\\S]*?)\\{\\{- end \\}\\}`, "g"))]
+        .map(([, part]) => part)
+        .join("");
+    for (const [component, value] of [
+      ["connections", "connections"],
+      ["keda", "kedaScaler"],
+    ] as const)
+      for (const { value: added } of additionsOf(component))
+        expect(behind(value)).toContain(typeof added === "string" ? `- ${added}\n` : `- name: ${(added as { name: string }).name}\n`);
   });
 
   test("closes what it opens", () => {

@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, "..", "..");
 const { version } = z.object({ version: z.string() }).parse(JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
 const files = deployFiles(version);
 
-for (const folder of ["crds", "control-plane", "pool-namespace", "helm"]) {
+for (const folder of ["crds", "control-plane", "pool-namespace", "connections", "keda", "helm"]) {
   for (const path of filesBelow(join(root, "deploy", folder), folder)) if (!files.has(path)) rmSync(join(root, "deploy", path));
 }
 for (const [path, text] of files) {

@@ -40,6 +40,32 @@ const DNS = { ports: [...tcp(53), { protocol: "UDP", port: 53 }] };
 /** API server (as its Service, and as what is behind it), clouds, PostgreSQL. In a chart the user has the last word. */
 export const EGRESS_PORTS = [443, 6443, 5432] as const;
 
+/** Where demand is read, beyond those: Redis, Relevo's queue, Prometheus, Kafka without and with TLS. */
+export const DEMAND_PORTS = [6379, 7091, 9090, 9092, 9093] as const;
+/** As KEDA's manifests and its chart both label it, in whichever namespace it is. */
+const KEDA = { namespaceSelector: {}, podSelector: { matchLabels: { app: "keda-operator" } } };
+
+/** Added to what the controller may do, where there are connections. */
+export function connectionsPolicy(settings: Settings): Json {
+  return addition("relevo-connections", settings, {
+    policyTypes: ["Egress"],
+    egress: [{ ports: settings.isChart ? openPorts("connections") : tcp(...DEMAND_PORTS) }],
+  });
+}
+
+export function kedaPolicy(settings: Settings): Json {
+  return addition("relevo-keda", settings, { policyTypes: ["Ingress"], ingress: [{ from: [KEDA], ports: tcp(PORTS.keda) }] });
+}
+
+function addition(name: string, { namespace }: Settings, rest: Json): Json {
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: { name, namespace, labels: labels("controller") },
+    spec: { podSelector: { matchLabels: selector("controller") }, ...rest },
+  };
+}
+
 /** The agent is in its node's network, which these do not bound. Where the API server, the clouds' queues and PostgreSQL are, nobody can say here: by port. */
 export function networkPolicies(settings: Settings): readonly Json[] {
   const policy = (component: Component, ingress: readonly Json[], egress: readonly Json[]): Json => ({
@@ -48,7 +74,7 @@ export function networkPolicies(settings: Settings): readonly Json[] {
     metadata: { name: `relevo-${component}`, namespace: settings.namespace, labels: labels(component) },
     spec: { podSelector: { matchLabels: selector(component) }, policyTypes: ["Ingress", "Egress"], ingress, egress },
   });
-  const elsewhere = { ports: settings.isChart ? openPorts : tcp(...EGRESS_PORTS) };
+  const elsewhere = { ports: settings.isChart ? openPorts("networkPolicies") : tcp(...EGRESS_PORTS) };
   return [
     // Its API asks for a token; the agents come from their nodes' addresses, which no selector names.
     policy(

@@ -10,6 +10,8 @@ export interface Settings {
   readonly storeSecret: string;
   readonly tokenSecret: string;
   readonly gatewaySecret: string;
+  readonly connectionsSecret: string;
+  readonly kedaSecret: string;
   readonly version: string;
   /** In a chart, lines stand where a user may add arguments, and annotations of a ServiceAccount, as a cloud's own identity asks for; nothing elsewhere. */
   readonly isChart: boolean;
@@ -29,6 +31,8 @@ export function plainSettings(version: string): Settings {
     storeSecret: "relevo-store",
     tokenSecret: "relevo-token",
     gatewaySecret: "relevo-gateway",
+    connectionsSecret: "relevo-connections",
+    kedaSecret: "relevo-keda",
     version,
     isChart: false,
   };
@@ -45,6 +49,8 @@ export function chartSettings(version: string): Settings {
     storeSecret: "{{ .Values.secrets.store }}",
     tokenSecret: "{{ .Values.secrets.token }}",
     gatewaySecret: "{{ .Values.secrets.gateway }}",
+    connectionsSecret: "{{ .Values.secrets.connections }}",
+    kedaSecret: "{{ .Values.secrets.keda }}",
     version,
     isChart: true,
   };

@@ -7,6 +7,8 @@ import {
   type Component,
   CONTROLLER_SERVICE,
   CONTROLLERS_SERVICE,
+  ifWanted,
+  KEDA_SERVICE,
   labels,
   openAnnotations,
   openArgs,
@@ -14,6 +16,7 @@ import {
   selector,
   SYSTEM_PRIORITY,
 } from "./names.ts";
+import { type Addition, connectionsAddition, kedaAddition } from "./additions.ts";
 import type { Settings } from "./settings.ts";
 import type { Json } from "./structural.ts";
 
@@ -58,7 +61,12 @@ export function serviceAccounts(settings: Settings): readonly Json[] {
 }
 
 export function controller(settings: Settings): readonly Json[] {
-  const { storeSecret, tokenSecret } = settings;
+  const { storeSecret, tokenSecret, isChart } = settings;
+  const additions = { connections: connectionsAddition(settings), kedaScaler: kedaAddition(settings) };
+  const wanted = (field: keyof Addition): readonly (Json | string)[] =>
+    Object.entries(additions).flatMap(([value, addition]) =>
+      addition[field].length === 0 ? [] : ifWanted<Json | string>(value, isChart, addition[field]),
+    );
   const container = {
     name: "controller",
     args: [
@@ -69,6 +77,7 @@ export function controller(settings: Settings): readonly Json[] {
       `--advertise=http://${CONTROLLER_SERVICE}.${settings.namespace}.svc:${PORTS.api}`,
       `--instances-account=${INSTANCES_ACCOUNT}`,
       "--priority-classes",
+      ...wanted("args"),
       ...more("controller", settings),
     ],
     env: [
@@ -80,17 +89,20 @@ export function controller(settings: Settings): readonly Json[] {
       fromPod("POD_NAMESPACE", "metadata.namespace"),
       fromPod("POD_IP", "status.podIP"),
     ],
-    ports: [{ name: "api", containerPort: PORTS.api }],
+    ports: [{ name: "api", containerPort: PORTS.api }, ...wanted("ports")],
     startupProbe: probe("/healthz", "api", { periodSeconds: 2, failureThreshold: 60 }),
     livenessProbe: probe("/healthz", "api", { periodSeconds: 10, failureThreshold: 6, timeoutSeconds: 5 }),
     readinessProbe: probe("/readyz", "api", { periodSeconds: 5, failureThreshold: 2, timeoutSeconds: 5 }),
     resources: { requests: { cpu: "250m", memory: "512Mi" }, limits: { memory: "1536Mi" } },
-    volumeMounts: [{ name: "store", mountPath: "/etc/relevo/store", readOnly: true }],
+    volumeMounts: [{ name: "store", mountPath: "/etc/relevo/store", readOnly: true }, ...wanted("volumeMounts")],
   };
   const pod = podSpec("controller", settings, container, {
     automountServiceAccountToken: true,
     terminationGracePeriodSeconds: 30,
-    volumes: [{ name: "store", secret: { secretName: storeSecret, defaultMode: 0o440, items: [{ key: "password", path: "password" }] } }],
+    volumes: [
+      { name: "store", secret: { secretName: storeSecret, defaultMode: 0o440, items: [{ key: "password", path: "password" }] } },
+      ...wanted("volumes"),
+    ],
   });
   const port = [{ name: "api", port: PORTS.api, targetPort: "api" }];
   return [
@@ -100,6 +112,10 @@ export function controller(settings: Settings): readonly Json[] {
     service(CONTROLLERS_SERVICE, "controller", settings, { clusterIP: "None", publishNotReadyAddresses: true, ports: port }),
     budget("controller", settings),
   ];
+}
+
+export function kedaService(settings: Settings): Json {
+  return service(KEDA_SERVICE, "controller", settings, { ports: [{ name: "keda", port: PORTS.keda, targetPort: "keda" }] });
 }
 
 export function gateway(settings: Settings): readonly Json[] {
@@ -229,12 +245,12 @@ function podSpec(component: Component, { image, pullPolicy }: Settings, containe
         image,
         imagePullPolicy: pullPolicy,
         securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } },
-        volumeMounts: [...((container["volumeMounts"] as readonly Json[] | undefined) ?? []), { name: "tmp", mountPath: "/tmp" }],
+        volumeMounts: [{ name: "tmp", mountPath: "/tmp" }, ...((container["volumeMounts"] as readonly Json[] | undefined) ?? [])],
       },
     ],
     volumes: [
-      ...((rest["volumes"] as readonly Json[] | undefined) ?? []),
       { name: "tmp", emptyDir: { medium: "Memory", sizeLimit: "64Mi" } },
+      ...((rest["volumes"] as readonly Json[] | undefined) ?? []),
     ],
   };
 }
