@@ -274,3 +274,19 @@ test.for<[string, object]>([
 function byInstance(a: { readonly instance: string }, b: { readonly instance: string }): number {
   return a.instance < b.instance ? -1 : 1;
 }
+
+test("of many notices at once each costs one request on its node: the node is not read first (I6, D15)", async () => {
+  const count = 12;
+  harness = await Harness.start({ nodes: count + 2 });
+  const served = await harness.serve(ordersPool({ desired: count }));
+  await harness.pass(10_000);
+  const nodes = served.map(({ incarnation }) => incarnation.nodeName ?? "").toSorted();
+  harness.kube.calls.length = 0;
+  await Promise.all(nodes.map((node) => harness.warn(harness.machineOf(node))));
+  const onNodes = () => harness.kube.calls.filter(({ kind }) => kind === "Node").map(lineOf);
+  await harness.until("all are cordoned", () => onNodes().length >= count);
+
+  expect(onNodes().toSorted()).toEqual(nodes.map((node) => `patch Node/${node}`));
+  const condemned = new Set((await harness.evidence()).map(({ instance }) => instance));
+  expect(served.filter(({ id }) => !condemned.has(id))).toEqual([]);
+});
