@@ -1,7 +1,10 @@
 /** The queue over HTTP, with the client that workers use. */
+import { once } from "node:events";
+import { connect } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { epoch } from "../../kernel/epoch.ts";
+import { systemClock } from "../../kernel/system.ts";
 import type { QueueClient, TakenJob } from "../../sdk/queue-client.ts";
 import type { QueueLimits } from "./limits.ts";
 import { QueueUnderTest } from "./testing/queue-under-test.ts";
@@ -206,6 +209,19 @@ test("a queue that is full takes no more, and says so", async () => {
   await start({ jobsPerQueue: 2 });
   await client.add("q", [{ payload: 1 }, { payload: 2 }]);
   await expect(client.add("q", [{ payload: 3 }])).rejects.toMatchObject({ code: "queue_full", class: "retryable" });
+  await start();
+});
+
+test("a connection on which nothing was said does not hold up the end: a call that was given up while it connected leaves one", async () => {
+  const { hostname, port } = new URL(queue.url);
+  const silent = connect(Number(port), hostname);
+  const closed = once(silent, "close");
+  await once(silent, "connect");
+  await client.put("q"); // it came after the silent one, so the server has that one too
+  const began = systemClock.monotonic();
+  await queue.stop();
+  await closed;
+  expect(systemClock.monotonic() - began).toBeLessThan(2_500); // what is in flight would be waited for twice as long
   await start();
 });
 

@@ -2,8 +2,8 @@
  * The built-in queue over HTTP: adds forms, limits and the token to `JobQueues`, and nothing else. Everything but health and metrics demands a token. Every answer of an
  * error is `{ error: { code, message, … } }`.
  */
-import type { ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { Server, ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
 import { type FastifyError, type FastifyInstance, type FastifyReply, fastify } from "fastify";
 import type { Clock, Timer } from "../../kernel/clock.ts";
 import { describeError, RelevoError } from "../../kernel/errors.ts";
@@ -74,6 +74,7 @@ export async function startQueueServer(options: QueueServerOptions): Promise<Que
     },
   });
   const app = makeApp({ tokens, queues, takers, streams, limits, clock, log });
+  const sockets = socketsOf(app.server);
   const chores = new Chores(queues, clock, log);
   try {
     await queues.recover();
@@ -90,19 +91,23 @@ export async function startQueueServer(options: QueueServerOptions): Promise<Que
     chores.stop();
     takers.close();
     streams.close();
-    await closeApp(app, clock);
+    await closeApp(app, sockets, clock);
     await queues.close();
     database.close();
   };
   return { url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`, close: () => (closing ??= stop()) };
 }
 
-/** What is in flight is answered; connections that are kept open for a next call, which nobody will answer, are not waited for. */
-async function closeApp(app: FastifyInstance, clock: Clock): Promise<void> {
+/**
+ * What is in flight is answered; connections that are kept open for a next call, which nobody will answer, are not waited for. Nor are those on which nothing was ever
+ * said, which for Node are not idle: a client that gives a call up while it connects leaves one.
+ */
+async function closeApp(app: FastifyInstance, sockets: ReadonlySet<Socket>, clock: Clock): Promise<void> {
   const limit = clock.after(STOP_MS, () => app.server.closeAllConnections());
   let idle: Timer | undefined;
   const closeIdle = (): void => {
     app.server.closeIdleConnections();
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     idle = clock.after(CLOSE_IDLE_EVERY_MS, closeIdle);
   };
   const closed = app.close();
@@ -110,6 +115,16 @@ async function closeApp(app: FastifyInstance, clock: Clock): Promise<void> {
   await closed;
   idle?.cancel();
   limit.cancel();
+}
+
+/** Those that are open, as they come and go. */
+function socketsOf(server: Server): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  return sockets;
 }
 
 interface AppParts {
