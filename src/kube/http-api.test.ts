@@ -253,3 +253,90 @@ test("what goes before others does so with its reads too, also as another user",
 
   expect(seen).toEqual(["GET earlier -", "GET first -", "GET second system:serviceaccount:a:b", "PATCH changed -"]);
 });
+
+/** Answers with `head` and then a space after each turn, without an end; `spaces` counts them. */
+function dripping(status: number, head: string) {
+  const seen = { spaces: 0 };
+  const listener: RequestListener = (_request, response) => {
+    response.writeHead(status, { "content-type": "application/json" }).write(head);
+    const drip = (): void => {
+      if (response.destroyed || response.socket?.destroyed !== false) return;
+      seen.spaces += 1;
+      response.write(" ");
+      setImmediate(drip);
+    };
+    drip();
+  };
+  return { seen, listener };
+}
+
+test.each([
+  ["an answer", 200],
+  ["a refusal", 500],
+])("%s that drips without an end is a timeout when its time is over, however short the pauses are", async (_name, status) => {
+  const clock = new VirtualClock();
+  const { seen, listener } = dripping(status, "{");
+  const api = await against(listener, { clock });
+  const failure = failureOf(api.list(CONFIG_MAPS));
+  let isOver = false;
+  void failure.then(() => (isOver = true));
+  await expect.poll(() => seen.spaces).toBeGreaterThan(10);
+  await clock.advance(59_999);
+  const before = seen.spaces;
+  await expect.poll(() => seen.spaces).toBeGreaterThan(before + 10);
+  expect(isOver).toBe(false);
+  await clock.advance(1);
+
+  expect(await failure).toEqual(["kube_timeout", "retryable"]);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+test("the time of a call begins when its turn comes, and an answer leaves no timer behind", async () => {
+  const clock = new VirtualClock();
+  const api = await against((_request, response) => response.end("{}"), {
+    clock,
+    limiter: new RateLimiter({ qps: 0.01, burst: 1 }, clock),
+  });
+  const ref = { type: CONFIG_MAPS, namespace: "a", name: "b" };
+  expect(await api.get(ref)).toEqual({});
+  const second = api.get(ref);
+  await clock.advance(100_000);
+
+  expect(await second).toEqual({});
+  expect(clock.pendingTimers).toBe(0);
+});
+
+test("a watch lasts as long as it is fed; only its beginning has a time", async () => {
+  const clock = new VirtualClock();
+  let feed: (name: string) => void = () => undefined;
+  const api = await against(
+    (_request, response) => {
+      response.writeHead(200);
+      feed = (name) => void response.write(line("ADDED", name));
+      feed("a");
+    },
+    { clock },
+  );
+  const stop = new AbortController();
+  const seen: unknown[] = [];
+  const watch = (async () => {
+    for await (const event of api.watch(CONFIG_MAPS, { resourceVersion: "1" }, stop.signal)) seen.push(event.type);
+  })();
+  await expect.poll(() => seen.length).toBe(1);
+  await clock.advance(600_000);
+  feed("b");
+  await expect.poll(() => seen.length).toBe(2);
+  stop.abort();
+  await watch;
+
+  const { seen: dripped, listener } = dripping(403, "{");
+  const refusing = await against(listener, { clock });
+  const refused = failureOf(
+    (async () => {
+      for await (const _event of refusing.watch(CONFIG_MAPS, { resourceVersion: "1" }, new AbortController().signal));
+    })(),
+  );
+  await expect.poll(() => dripped.spaces).toBeGreaterThan(10);
+  await clock.advance(60_000);
+  expect(await refused).toEqual(["kube_timeout", "retryable"]);
+});

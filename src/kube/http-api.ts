@@ -102,7 +102,7 @@ class HttpKubeApi implements KubeApi {
     };
     if (signal.aborted) return;
     try {
-      const response = await this.#connection.send(call, signal);
+      const response = await this.#connection.open(call, signal);
       const lines = new JsonLines(EVENT_BYTES_MAX);
       for await (const chunk of response.body) for (const line of lines.push(chunk as Buffer)) yield watchEvent(line);
     } catch (error) {
@@ -183,8 +183,10 @@ class HttpKubeApi implements KubeApi {
 
   async #json<T>(call: Call): Promise<T> {
     try {
-      const response = await this.#connection.send({ ...call, priority: this.#priority ?? call.priority, as: this.#user });
-      return parseJson<T>(await boundedText(response.body, this.#responseBytesMax, `${call.method} ${call.path}`), call);
+      const text = await this.#connection.send({ ...call, priority: this.#priority ?? call.priority, as: this.#user }, ({ body }) =>
+        boundedText(body, this.#responseBytesMax, `${call.method} ${call.path}`),
+      );
+      return parseJson<T>(text, call);
     } catch (error) {
       throw brokenConnection(error, call);
     }

@@ -1,8 +1,11 @@
 /** One request to an API server: at our own pace, with who we are now, over connections that are made anew when certificates rotate. */
 import { isDeepStrictEqual } from "node:util";
 import { Agent, type Dispatcher, ProxyAgent, request } from "undici";
+import type { Clock } from "../kernel/clock.ts";
+import { RelevoError } from "../kernel/errors.ts";
+import { systemClock } from "../kernel/system.ts";
 import { KubeApiError, type KubeStatus } from "./api.ts";
-import type { KubeCredentials, KubeTls } from "./credentials.ts";
+import type { KubeCredentials, KubeIdentity, KubeTls } from "./credentials.ts";
 import { boundedText } from "./bounded-text.ts";
 import type { CallPriority, RateLimiter } from "./limiter.ts";
 
@@ -17,8 +20,12 @@ export interface HttpConnectionOptions {
   readonly proxyUrl?: string | undefined;
   /** Without: as fast as it is called, and a 429 is the caller's. */
   readonly limiter?: RateLimiter | undefined;
-  /** For a request other than a watch, and for a watch's first byte. */
+  /** For the first byte of an answer, and from each of its bytes to the next; of a watch, for the first. */
   readonly requestTimeoutMs?: number | undefined;
+  /** For the whole answer, however it comes; of a watch, until it is accepted or refused. Each time that it is sent counts anew; waiting for our own turn does not. */
+  readonly callTimeoutMs?: number | undefined;
+  /** Absent: the system's. */
+  readonly clock?: Clock | undefined;
   /** A watch that is silent for longer is broken: servers send a bookmark about every minute. */
   readonly watchSilenceMs?: number | undefined;
 }
@@ -35,6 +42,8 @@ export interface Call {
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
+/** A server gives itself as long (`--request-timeout`). */
+const CALL_TIMEOUT_MS = 60_000;
 const WATCH_SILENCE_MS = 150_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 const ERROR_BYTES_MAX = 2 ** 20;
@@ -57,16 +66,26 @@ export class HttpConnection {
   }
 
   /**
-   * The answer, its body unread. Throws `KubeApiError` for a refusal. A 401 is tried once more with new credentials, a 429 after the time that the server
-   * names: both say that nothing was done. An eviction's 429 is a budget's answer, not the server's load.
+   * What `read` makes of the answer, whose body is unread and must be read within the call's time. Throws `KubeApiError` for a refusal, `kube_timeout`. A 401 is tried
+   * once more with new credentials, a 429 after the time that the server names: both say that nothing was done. An eviction's 429 is a budget's answer, not the
+   * server's load.
    */
-  async send(call: Call, signal?: AbortSignal): Promise<Dispatcher.ResponseData> {
+  send<T>(call: Call, read: (response: Dispatcher.ResponseData) => Promise<T>): Promise<T> {
+    return this.#inTurns(call, undefined, read);
+  }
+
+  /** A watch that was accepted: how long it lasts is up to the signal, the server and `watchSilenceMs`. Throws as `send`. */
+  open(call: Call, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    return this.#inTurns(call, signal, async (response) => response);
+  }
+
+  async #inTurns<T>(call: Call, watchSignal: AbortSignal | undefined, read: (response: Dispatcher.ResponseData) => Promise<T>): Promise<T> {
     const { limiter, credentials } = this.#options;
     for (let tries = 1; ; tries++) {
-      await limiter?.take(call.priority, signal);
-      const response = await this.#request(call, signal);
-      if (response.statusCode < 300) return response;
-      const error = await refusal(response, call);
+      await limiter?.take(call.priority, watchSignal);
+      const answer = await this.#inTime(call, watchSignal, read);
+      if ("value" in answer) return answer.value;
+      const { error } = answer;
       if (tries >= TRIES_MAX) throw error;
       if (error.httpCode === 401 && credentials?.refused()) continue;
       const wait = (error.status.details?.retryAfterSeconds ?? Number.NaN) * 1_000;
@@ -76,14 +95,35 @@ export class HttpConnection {
     }
   }
 
-  async #request(call: Call, signal: AbortSignal | undefined): Promise<Dispatcher.ResponseData> {
-    const { token, credentials, requestTimeoutMs = REQUEST_TIMEOUT_MS, watchSilenceMs = WATCH_SILENCE_MS } = this.#options;
+  /** A server that sends a byte now and then would keep its caller for ever: the pauses alone bound nothing. */
+  async #inTime<T>(
+    call: Call,
+    watchSignal: AbortSignal | undefined,
+    read: (response: Dispatcher.ResponseData) => Promise<T>,
+  ): Promise<{ readonly value: T } | { readonly error: KubeApiError }> {
+    const { credentials, callTimeoutMs = CALL_TIMEOUT_MS, clock = systemClock } = this.#options;
     const identity = await credentials?.current();
+    const limit = new AbortController();
+    const timer = clock.after(callTimeoutMs, () => limit.abort(overdue(call, callTimeoutMs)));
+    const signal = watchSignal === undefined ? limit.signal : AbortSignal.any([watchSignal, limit.signal]);
+    try {
+      const response = await this.#request(call, { identity, signal, isWatch: watchSignal !== undefined });
+      return response.statusCode < 300 ? { value: await read(response) } : { error: await refusal(response, call) };
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  #request(
+    call: Call,
+    { identity, signal, isWatch }: { readonly identity: KubeIdentity | undefined; readonly signal: AbortSignal; readonly isWatch: boolean },
+  ): Promise<Dispatcher.ResponseData> {
+    const { token, requestTimeoutMs = REQUEST_TIMEOUT_MS, watchSilenceMs = WATCH_SILENCE_MS } = this.#options;
     return request(`${this.#base}${call.path}${queryText(call.query)}`, {
       method: call.method,
       dispatcher: this.#dispatcher(identity?.tls ?? {}),
       headersTimeout: requestTimeoutMs,
-      bodyTimeout: signal === undefined ? requestTimeoutMs : watchSilenceMs,
+      bodyTimeout: isWatch ? watchSilenceMs : requestTimeoutMs,
       headers: {
         accept: "application/json",
         ...(call.body === undefined ? {} : { "content-type": call.contentType ?? "application/json" }),
@@ -92,7 +132,7 @@ export class HttpConnection {
         ...(call.as === undefined ? {} : { "impersonate-user": call.as }),
       },
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
   }
 
@@ -116,6 +156,13 @@ function dispatcherFor({ insecureSkipTlsVerify, tlsServerName, proxyUrl }: HttpC
   // HTTP/1.1: a connection for each watch, so that one that dies takes no other with it.
   if (proxyUrl !== undefined) return new ProxyAgent({ uri: proxyUrl, requestTls: tls, allowH2: false });
   return new Agent({ connect: { ...tls, timeout: CONNECT_TIMEOUT_MS }, pipelining: 1, allowH2: false });
+}
+
+function overdue({ method, path }: Call, afterMs: number): RelevoError {
+  return new RelevoError("kube_timeout", `the API server did not end its answer to ${method} ${path} in time`, {
+    class: "retryable",
+    allowed: `${afterMs} ms`,
+  });
 }
 
 function queryText(query: Call["query"]): string {
