@@ -6,12 +6,13 @@ import { SITE } from "../observe/spots.ts";
 import { roomFor } from "../plan/evacuation/book.ts";
 import { standbySupplyId } from "../plan/evacuation/turn.ts";
 import type { Absorption, Supply } from "../plan/evacuation/types.ts";
+import { sizeOf } from "../plan/scaling/size-of.ts";
 import type { PoolSnapshot } from "../plan/snapshot.ts";
 import { isWarm } from "../plan/standby.ts";
 
 export const ON_DEMAND = `on_demand/${SITE}`;
 /**
- * Beyond what NodePools let be made, running machines may have room that nobody tells of: so many candidates of a pool, or a quarter of what it desires, may look
+ * Beyond what NodePools let be made, running machines may have room that nobody tells of: so many candidates of a pool, or a quarter of its size, may look
  * for it at once, whatever the others do. One that has found its place lets the next one look.
  */
 export const MOST_UNPLACED = 10;
@@ -41,7 +42,7 @@ export function poolSupplyOf(pool: PoolSnapshot): PoolSupply {
     priority: pool.spec.priority,
     warm: pool.instances.filter((instance) => isWarm(pool, instance)).length,
     unplaced,
-    mayLook: Math.max(0, MOST_UNPLACED - unplaced, Math.ceil(pool.spec.size.desired / 4) - unplaced),
+    mayLook: Math.max(0, MOST_UNPLACED - unplaced, Math.ceil(sizeOf(pool) / 4) - unplaced),
   };
 }
 

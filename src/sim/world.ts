@@ -9,6 +9,7 @@ import { DEPLOYMENTS, NAMESPACES, PODS, POOLS } from "../kube/resources.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { LABELS } from "../model/marks.ts";
 import { poolSchema, type PoolDocument } from "../model/pool.ts";
+import { sizeOf } from "../plan/scaling/size-of.ts";
 import type { PoolRows, Store } from "../store/port.ts";
 import { openStore } from "../store/store.ts";
 import { sharedStore } from "./shared-store.ts";
@@ -357,7 +358,7 @@ export class World {
     const missing: string[] = this.pool(key) === undefined ? [`the pool ${key} is not there`] : [];
     const serving = rows.instances.filter(({ phase }) => phase === "serving");
     const spec = this.pool(key)?.spec;
-    const desired = (spec?.scale === undefined ? undefined : rows.scale?.desired) ?? spec?.size.desired ?? 0;
+    const desired = spec === undefined ? 0 : sizeOf({ spec, scale: rows.scale });
     if (scales && (this.jobs?.left ?? 0) > 0) missing.push(`${this.jobs?.left} jobs are left`);
     if (serving.length !== desired) missing.push(`${serving.length} serve and ${desired} are desired`);
     for (const { id, phase } of rows.instances) if (phase !== "serving" && phase !== "standby") missing.push(`${id} is ${phase}`);

@@ -1,6 +1,7 @@
 import { planPool } from "../../plan/plan.ts";
 import type { Plan } from "../../plan/decision.ts";
 import type { EvacuationInput, Evacuee, Grant, Supply } from "../../plan/evacuation/types.ts";
+import { sizeOf } from "../../plan/scaling/size-of.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "../../plan/snapshot.ts";
 import { isLeaving } from "../../model/phase.ts";
 import { PRIORITIES } from "../../model/membership.ts";
@@ -78,10 +79,11 @@ export function noPlaceIsForgotten(): Checker {
       if (isStill(snapshot, event.at)) return;
       const held = snapshot.instances.filter(({ record }) => !isLeaving(record.phase) && !isStandby(record));
       const places = new Set(held.map(({ record }) => record.ordinal));
+      const desired = sizeIn(snapshot, plan);
       const coming = plan.decisions.filter(({ kind }) => kind === "add_instance" || kind === "take_standby").length;
       const isExplained = plan.holds.some(({ reason }) => MAY_WAIT.has(reason.code));
-      if (places.size + coming < snapshot.spec.size.desired && coming === 0 && !isExplained)
-        violate(`${places.size} places of ${snapshot.spec.size.desired} are held, nobody comes, and why is not said`);
+      if (places.size + coming < desired && coming === 0 && !isExplained)
+        violate(`${places.size} places of ${desired} are held, nobody comes, and why is not said`);
       for (const { subject, reason } of plan.holds) {
         if (reason.code !== "candidate_backoff" && reason.code !== "candidates_held") continue;
         if (!snapshot.failures.some(({ replaces }) => (replaces ?? "") === subject))
@@ -89,6 +91,13 @@ export function noPlaceIsForgotten(): Checker {
       }
     },
   };
+}
+
+/** The size that the plan itself fills up to: what it decides, else what was decided before. Of a target no place is filled. */
+function sizeIn(snapshot: PoolSnapshot, { decisions }: Plan): number {
+  if (snapshot.spec.target !== undefined) return 0;
+  const change = decisions.find(({ kind }) => kind === "set_desired");
+  return change?.kind === "set_desired" ? change.to : sizeOf(snapshot);
 }
 
 /** Nothing is begun there by anybody's will. */
