@@ -60,7 +60,7 @@ export function addProcesses(program: Command, context: CliContext, processes: P
     )
     .option("--auth-audience <name>", "for whom tokens of callers must be made, with --auth kubernetes (default: relevo.dev)")
     .option("--port <port>", "0 lets the system choose", port, 7070)
-    .option("--webhook-secret-file <file>", "with which notices are signed")
+    .option("--webhook-secret-file <file>", "with which notices are signed; read again when it changes")
     .option("--absorb-per-second <n>", "how many evacuations the site is known to absorb a second; more is learned", count)
     .option("--absorb-at-once <n>", "and how many at once", count)
     .option("--kube-qps <n>", "calls to the API server a second (default: 50); 0: no limit", whole)

@@ -45,8 +45,8 @@ export function signBody(body: string | Uint8Array, secret: string): string {
 }
 
 export interface WebhookAccess {
-  /** A sender may sign with this. */
-  readonly secret: string | null;
+  /** A sender may sign with this, or with what it tells now. */
+  readonly secret: string | (() => string) | null;
   /** Or send a token, which was looked at before. */
   readonly hasTokens: boolean;
 }
@@ -57,7 +57,8 @@ export interface WebhookAccess {
  */
 export function assertSigned({ secret, hasTokens }: WebhookAccess, signature: string | undefined, body: Uint8Array): void {
   if (secret === null) return;
-  if (signature !== undefined && isSameSecret(signature, signBody(body, secret))) return;
+  const current = typeof secret === "string" ? secret : secret();
+  if (signature !== undefined && isSameSecret(signature, signBody(body, current))) return;
   const isMissing = signature === undefined;
   throw notSigned(isMissing ? "The notice is not signed." : "The notice's signature or token is wrong.", { hasSecret: true, hasTokens });
 }

@@ -433,6 +433,19 @@ test("a notice with a good signature or token is taken, its credentials are not 
   });
 });
 
+test("a secret that is exchanged while the server runs: what is signed with the new one is taken, and with the old one no more (S1)", async () => {
+  let secret = "the first";
+  const { app } = await aServer(undefined, { webhookSecret: () => secret });
+  const sign = async (by: string) => (await notify(app, NOTICE, { "x-relevo-signature": signBody(NOTICE, by) })).statusCode;
+  const before = [await sign("the first"), await sign("the second")];
+  secret = "the second";
+
+  expect([before, [await sign("the first"), await sign("the second")]]).toEqual([
+    [202, 401],
+    [401, 202],
+  ]);
+});
+
 test("a notice with a wrong signature, another body or none is refused, logged and counted, and changes nothing (S1)", async () => {
   const { app, fake, metrics, logged } = await aServer(undefined, { webhookSecret: "s3cret" });
 

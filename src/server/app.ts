@@ -45,8 +45,8 @@ export interface ServerOptions {
   readonly host: string;
   /** Good for everything. Null, and nobody else to tell who calls: none is demanded, which only loopback may. */
   readonly token: string | null;
-  /** Of the senders of notices; the API's token is good too. */
-  readonly webhookSecret: string | null;
+  /** Of the senders of notices, or what tells it now; the API's token is good too. */
+  readonly webhookSecret: string | (() => string) | null;
   readonly version: string;
 }
 

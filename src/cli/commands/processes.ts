@@ -66,7 +66,10 @@ export async function controller(context: CliContext, options: ControllerCommand
             ...{ listen: kedaScaler, certFile: path(kedaTlsCert), keyFile: path(kedaTlsKey) },
             ...{ clientCaFile: path(kedaClientCa), tokenFile: path(kedaTokenFile) },
           },
-    webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : secretOf(context, webhookSecretFile),
+    webhookSecret:
+      webhookSecretFile === undefined
+        ? (context.env.RELEVO_WEBHOOK_SECRET ?? null)
+        : { path: resolve(context.cwd, webhookSecretFile), read: () => secretOf(context, webhookSecretFile) },
     spotLeadMs: spotLead,
     queues: {
       urls: sqsQueue,

@@ -16,6 +16,7 @@ import { KubernetesAccess } from "../../server/kubernetes-access.ts";
 import { createLogger, type Logger } from "../../server/log.ts";
 import { createMetrics } from "../../server/metrics.ts";
 import { RENEW_PATH } from "../../server/routes/leases.ts";
+import { SecretFile } from "../../server/secret-file.ts";
 import { TokenFile } from "../../server/token-file.ts";
 import { VERSION } from "../version.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
@@ -34,7 +35,8 @@ export interface ControllerProcessOptions extends ControllerStoreOptions {
   /** 0 lets the system choose. */
   readonly port: number;
   readonly token: string | null;
-  readonly webhookSecret: string | null;
+  /** Of a file: what is in it counts, also when that changes. `read` throws when it is none. */
+  readonly webhookSecret: string | { readonly path: string; readonly read: () => string } | null;
   /** Who else may call, beside whoever has `token`. */
   readonly access?: AccessOptions | undefined;
   readonly spotLeadMs?: number | undefined;
@@ -80,6 +82,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
   options.queues?.urls.forEach(assertQueueUrl);
   const asked = untilAskedToEnd();
   const log = createLogger({ level: options.logLevel, name: "controller", clock: systemClock });
+  const webhookSecret = webhookSecretOf(options.webhookSecret, log);
   const connections = options.connections === undefined ? undefined : connectionsIn(options.connections, log);
   const { store, leaseKey } = await openControllerStore(options);
   const kube = await loadKubeApi({ kubeconfig: options.kubeconfig, context: options.context, limits: limitsOf(options) });
@@ -116,7 +119,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
     cluster: { hasPriorityClasses: options.priorityClasses ?? false },
   });
   const server = await createServer({
-    options: { host: options.host, token: options.token, webhookSecret: options.webhookSecret, version: VERSION },
+    options: { host: options.host, token: options.token, webhookSecret, version: VERSION },
     controlPlane: composed.controlPlane,
     metrics,
     log,
@@ -163,6 +166,12 @@ function connectionsIn(path: string, log: Logger): ConnectionFile {
     clock: systemClock,
     log: (level, message, fields) => log[level](fields, message),
   });
+}
+
+function webhookSecretOf(given: ControllerProcessOptions["webhookSecret"], log: Logger): string | (() => string) | null {
+  if (given === null || typeof given === "string") return given;
+  const file = new SecretFile({ ...given, clock: systemClock, log });
+  return () => file.current();
 }
 
 function authenticatorsOf(access: AccessOptions | undefined, kube: KubeApi, log: Logger): readonly Authenticator[] {
