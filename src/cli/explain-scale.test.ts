@@ -30,6 +30,7 @@ const SCALE: PoolScaleExplained = {
   proven: {
     at: NOON - 2 * 86_400_000,
     configHash: "b1",
+    slotsPerInstance: 2,
     instances: 4,
     throughputPerInstance: 0.2,
     stuckShare: 0.2,

@@ -107,7 +107,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     receiveHeartbeat: ({ source, from, everyMs, trouble }) => parts.heartbeats.heard(source, from, everyMs, trouble),
     listScaleChanges: (query) => listScaleChanges(parts, query),
     listExceptions: ({ pool, limit }) => store.listExceptions(pool ?? null, limit),
-    recordProven: async (pool, proof, by) => recordProven(parts, getEntry(parts, pool), proof, by),
+    recordProven: async (pool, proof, by) => recordProven(parts, getEntry(parts, pool), parts.controller.lastPass(pool), proof, by),
     recordException: async (pool, draft, by) => recordException(parts, getEntry(parts, pool), draft, by),
     finishFollowUp: (exception, index) => finishFollowUp(parts, exception, index),
     listEvents: async (query) => journal.recent(query),

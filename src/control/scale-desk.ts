@@ -10,6 +10,7 @@ import type { PoolScaleChange, PoolScaleExplained, ProvenDraft } from "../server
 import type { Store } from "../store/port.ts";
 import type { Pass } from "./pass.ts";
 import type { PoolEntry } from "./pool-informer.ts";
+import { configHashOf, slotsPerInstanceOf } from "./proof.ts";
 import { otherOwnersOf, ownerOf } from "./scale-owner-report.ts";
 import { scaleReportOf } from "./scale-report.ts";
 
@@ -51,10 +52,14 @@ export async function listScaleChanges({ store }: ScaleDeskParts, { pool, limit 
 export async function recordProven(
   { store, clock }: ScaleDeskParts,
   entry: PoolEntry,
+  pass: Pass | undefined,
   draft: ProvenDraft,
   by: string,
 ): Promise<ProvenCapacity> {
-  const proof = { ...draft, at: clock.now(), by, configHash: entry.blueprintHash };
+  // What the newest pass was made of is what ran: a document that has just changed may say otherwise.
+  const tested = pass?.snapshot ?? { spec: entry.document.spec, blueprintHash: entry.blueprintHash };
+  const slotsPerInstance = pass === undefined ? null : slotsPerInstanceOf(pass.snapshot);
+  const proof = { ...draft, at: clock.now(), by, configHash: configHashOf(tested), slotsPerInstance };
   await store.recordProven(entry.key, proof);
   return proof;
 }

@@ -5,6 +5,7 @@ import { GROWTH_HOLDS } from "../plan/scaling/saturation.ts";
 import { sizeOf } from "../plan/scaling/size-of.ts";
 import type { PoolScale } from "../server/scale-state.ts";
 import type { Pass } from "./pass.ts";
+import { proofOf } from "./proof.ts";
 
 /** Undefined: its size does not follow anything. */
 export function scaleReportOf({ snapshot, plan }: Pass): PoolScale | undefined {
@@ -23,7 +24,7 @@ export function scaleReportOf({ snapshot, plan }: Pass): PoolScale | undefined {
     max: spec.size.max,
     pausedAt: spec.scale.pausedAt ?? null,
     proven,
-    proof: proofOf(desired, snapshot.blueprintHash, proven),
+    proof: proofOf(snapshot, desired),
     wanted: plan.recommendation,
     changedAt: scale?.changedAt ?? null,
     next: change?.kind === "set_desired" ? { size: change.to, reason: change.reason } : null,
@@ -34,13 +35,6 @@ export function scaleReportOf({ snapshot, plan }: Pass): PoolScale | undefined {
 
 function isOfScale({ subject, reason }: Hold): boolean {
   return subject === "" && reason.code.startsWith("scale_");
-}
-
-/** What was proven is proven for what was tested, and up to as many as worked at once in it (K7). */
-function proofOf(desired: number, configHash: string, proven: PoolScale["proven"]): PoolScale["proof"] {
-  if (proven === null) return "nothing_proven";
-  if (proven.configHash !== configHash) return "proven_for_other";
-  return desired > proven.instances ? "above_proven" : "within_proven";
 }
 
 /** `queue captures through main`. */

@@ -108,6 +108,7 @@ function sizes(it: StoreTest): void {
 const PROOF: ProvenCapacity = {
   at: NOON,
   configHash: "c1",
+  slotsPerInstance: 4,
   instances: 8,
   throughputPerInstance: 1.5,
   stuckShare: 0.3,
