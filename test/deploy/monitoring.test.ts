@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
+import { GROWTH_HOLDS } from "../../src/plan/scaling/saturation.ts";
 import { REASONS } from "../../src/model/reasons.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
 
@@ -64,6 +65,39 @@ test("each code of a reason that a rule names is in the registry", () => {
   const codes = queries.flatMap((query) => [...query.matchAll(/\bcode=~?"([^"]*)"/g)].flatMap(([, list]) => (list ?? "").split("|")));
   expect(codes.length).toBeGreaterThan(3);
   expect(codes.filter((code) => !(code in REASONS))).toEqual([]);
+});
+
+test("the dashboard shows of scaling what is wanted, what the slots do, whatever holds growth back, and proven beside configured (K4, K6, K7)", () => {
+  const titles = dashboard.panels.map(({ title }) => title);
+  expect(titles.slice(titles.indexOf("Scaling"))).toEqual([
+    "Scaling",
+    "Demand",
+    "Age of the oldest that waits",
+    "Slots",
+    "Held, and why",
+    "Desired, proven, configured maximum",
+    "Jobs that ended, changes of the size",
+  ]);
+  const queriesOf = (title: string): string =>
+    dashboard.panels
+      .find((panel) => panel.title === title)
+      ?.targets.map(({ expr }) => expr)
+      .join("\n") ?? "";
+  expect([...GROWTH_HOLDS, "scale_held_long"].filter((code) => !queriesOf("Held, and why").includes(code))).toEqual([]);
+  const names = (title: string) => [...new Set(queriesOf(title).match(/\brelevo_\w+/g))].toSorted();
+  expect(names("Desired, proven, configured maximum")).toEqual(["relevo_desired", "relevo_max", "relevo_proven"]);
+  expect(names("Held, and why")).toEqual(["relevo_demand_trouble", "relevo_standing_reasons"]);
+});
+
+test("no two panels of the dashboard have one id, or lie on each other", () => {
+  const { panels } = z
+    .object({ panels: z.array(z.object({ id: z.int(), gridPos: z.object({ x: z.int(), y: z.int(), w: z.int(), h: z.int() }) })) })
+    .parse(read("dashboard.json"));
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
+  );
+  expect(new Set(cells).size).toBe(cells.length);
 });
 
 test("each rule has a case that fires and one that does not", () => {
