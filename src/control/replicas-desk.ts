@@ -20,11 +20,12 @@ export async function listControllers({
   members,
   pools,
   store,
-}: Omit<ReplicasDeskParts, "controller" | "findInstance">): Promise<readonly ControllerState[]> {
+}: Pick<ReplicasDeskParts, "members" | "pools"> & { readonly store: Pick<Store, "poolOwners"> }): Promise<readonly ControllerState[]> {
+  const owners = await store.poolOwners();
   const owned = new Map<string, string[]>();
   for (const { key } of pools.list()) {
-    const owner = (await store.readPool(key))?.owner;
-    if (owner) owned.set(owner, [...(owned.get(owner) ?? []), key]);
+    const owner = owners.get(key);
+    if (owner !== undefined) owned.set(owner, [...(owned.get(owner) ?? []), key]);
   }
   const live = new Map(members.live().map(({ id, api }) => [id, api]));
   return [...new Set([...live.keys(), ...owned.keys()])].toSorted().map((id) => ({

@@ -283,8 +283,9 @@ test("a store that is away is read again until it answers", async () => {
   let isAway = true;
   const away = new Proxy(forgetful(1), {
     get(target, name: keyof Store) {
-      if (name !== "openNotices") return target[name];
-      return (since: number) => (isAway ? Promise.reject(storeOutcomeUnknown("away", undefined)) : target.openNotices(since));
+      if (name !== "openNoticesBeside") return target[name];
+      return (since: number, known: ReadonlySet<string>) =>
+        isAway ? Promise.reject(storeOutcomeUnknown("away", undefined)) : target.openNoticesBeside(since, known);
     },
   });
   const { desk } = deskOver(nodes, { store: away });
@@ -293,6 +294,32 @@ test("a store that is away is read again until it answers", async () => {
   isAway = false;
   await clock.advance(1_100);
   expect(said(desk)).toEqual({ "uid-node-a": ["spot_interruption notice-1"] });
+});
+
+test("looking for what other replicas took reads the rows of new notices only", async () => {
+  const rows: (readonly string[])[] = [];
+  const watched = new Proxy(store, {
+    get(target, name: keyof Store) {
+      if (name !== "openNoticesBeside") return typeof target[name] === "function" ? target[name].bind(target) : target[name];
+      return async (since: number, known: ReadonlySet<string>) => {
+        const read = await target.openNoticesBeside(since, known);
+        rows.push(read.unknown.map(({ id }) => id));
+        return read;
+      };
+    },
+  });
+  const nodes = fakeNodes();
+  const { desk } = deskOver(nodes, { store: watched, rereadEveryMs: 1_000 });
+  await desk.start();
+  const other = deskOver(nodes).desk;
+  for (const id of ["e1", "e2"]) {
+    await take(other, spot(id, `i-000000${id}`));
+    await clock.advance(3_000);
+  }
+
+  expect(rows).toEqual([["notice-1"], [], [], ["notice-2"], [], []]);
+  expect(desk.open().map(({ id }) => id)).toEqual(["notice-1", "notice-2"]);
+  desk.stop();
 });
 
 test("a replica that is started again knows what was taken before", async () => {

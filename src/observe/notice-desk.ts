@@ -16,7 +16,7 @@ import { type Received, receiveNotice } from "../notices/receive.ts";
 import { findSource, NOTICE_SOURCES } from "../notices/registry.ts";
 import type { Announcement, NoticeMessage, NoticeSource } from "../notices/source.ts";
 import type { NodeFinding } from "../plan/snapshot.ts";
-import { isStoreUnavailable, MAX_OPEN_NOTICES, type NoticeRecord, type Store } from "../store/port.ts";
+import { isStoreUnavailable, MAX_OPEN_NOTICES, type NoticeRecord, type OpenNoticeRows, type Store } from "../store/port.ts";
 import { type Correlation, correlate, type NodeIdentity } from "./correlate.ts";
 import { OpenNotices } from "./open-notices.ts";
 import type { World } from "./world.ts";
@@ -240,23 +240,24 @@ export class NoticeDesk {
 
   /** False when the store could not be read. */
   async #reread(): Promise<boolean> {
+    const { store, clock, log } = this.#options;
     const known = new Set([...this.#open.all()].map(({ id }) => id));
-    let stored: readonly NoticeRecord[];
+    let stored: OpenNoticeRows;
     try {
-      stored = await this.#readOpen();
+      stored = await store.openNoticesBeside(clock.now() - READ_BACK_MS, new Set([...known, ...this.#ending]));
     } catch (error) {
-      this.#options.log("debug", "the open notices could not be read again", { error });
+      log("debug", "the open notices could not be read again", { error });
       return false;
     }
     const before = this.#findings;
-    for (const notice of stored) {
+    for (const notice of stored.unknown) {
       if (this.#open.get(notice.id) || this.#ending.has(notice.id)) continue;
       this.#keep(notice);
       this.#lookAround(notice);
     }
     // What was taken here while the store was read is not in what was read; what is not in a list that was cut may be open all the same.
-    const inStore = new Set(stored.map(({ id }) => id));
-    if (stored.length < MAX_OPEN_NOTICES)
+    const inStore = new Set(stored.ids);
+    if (stored.ids.length < MAX_OPEN_NOTICES)
       for (const notice of [...this.#open.all()]) if (known.has(notice.id) && !inStore.has(notice.id)) this.#forget(notice);
     if (this.#findings !== before) this.#options.onChange();
     return true;

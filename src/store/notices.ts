@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { sql, type Kysely, type Selectable } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
-import { MAX_OPEN_NOTICES, storeConflict, type NoticeRecord } from "./port.ts";
+import { MAX_OPEN_NOTICES, storeConflict, type NoticeRecord, type OpenNoticeRows } from "./port.ts";
 import { prepare } from "./prepared.ts";
 import type { NoticeTable, Schema } from "./schema.ts";
 
@@ -68,21 +68,33 @@ export class NoticeRepository {
   async listOpen(since: Instant): Promise<NoticeRecord[]> {
     return (await this.#queries.open.rows(this.#db, { since })).map(toNotice).reverse();
   }
+
+  /** What is not known came late: rows are read from the first of them on, which is none of them most of the time. */
+  async listOpenBeside(since: Instant, known: ReadonlySet<string>): Promise<OpenNoticeRows> {
+    const open = await this.#queries.openIds.rows(this.#db, { since });
+    const ids = open.map(({ id }) => id).reverse();
+    const times = open.flatMap(({ id, received_at }) => (known.has(id) ? [] : [received_at]));
+    const first = times.at(-1);
+    if (first === undefined) return { ids, unknown: [] };
+    return { ids, unknown: (await this.listOpen(first)).filter(({ id }) => !known.has(id)) };
+  }
 }
 
 function queriesOf(db: Kysely<Schema>) {
   const all = db.selectFrom("notices").selectAll();
+  const openOnes = ({ since }: { readonly since: number }) =>
+    db
+      .selectFrom("notices")
+      .where("received_at", ">=", since)
+      .where("outcome", "not in", [...NOTICE_ENDS])
+      .orderBy("received_at", "desc")
+      .orderBy("seq", "desc")
+      .limit(sql.lit(MAX_OPEN_NOTICES));
   return {
     find: prepare<{ id: string }, NoticeRow>((p) => all.where("id", "=", p.id)),
     newest: prepare<{ limit: number }, NoticeRow>((p) => all.orderBy("received_at", "desc").orderBy("seq", "desc").limit(p.limit)),
-    open: prepare<{ since: number }, NoticeRow>((p) =>
-      all
-        .where("received_at", ">=", p.since)
-        .where("outcome", "not in", [...NOTICE_ENDS])
-        .orderBy("received_at", "desc")
-        .orderBy("seq", "desc")
-        .limit(sql.lit(MAX_OPEN_NOTICES)),
-    ),
+    open: prepare<{ since: number }, NoticeRow>((p) => openOnes(p).selectAll()),
+    openIds: prepare<{ since: number }, Pick<NoticeRow, "id" | "received_at">>((p) => openOnes(p).select(["id", "received_at"])),
     settle: prepare<{ id: string; outcome: string }>((p) => db.updateTable("notices").set({ outcome: p.outcome }).where("id", "=", p.id)),
     insert: prepare<Omit<NoticeRow, "seq">>((p) =>
       db

@@ -99,6 +99,12 @@ export class PoolRepository {
     return new Map(rows.map((row) => [row.pool, epoch(row.epoch_era, row.epoch_counter)]));
   }
 
+  /** Of those that are claimed and that somebody has. */
+  async owners(): Promise<ReadonlyMap<string, string>> {
+    const rows = await this.#queries.owners.rows(this.#db, {});
+    return new Map(rows.map((row) => [row.pool, row.owner]));
+  }
+
   async list(): Promise<string[]> {
     return (await this.#queries.list.rows(this.#db, {})).map((row) => row.pool);
   }
@@ -119,6 +125,16 @@ function queriesOf(db: Kysely<Schema>) {
     lock: prepare<{ pool: string }, PoolTable>((p) => (isShared(db) ? one(p).forUpdate() : one(p))),
     epochs: prepare<object, Pick<PoolTable, "pool" | "epoch_era" | "epoch_counter">>(() =>
       db.selectFrom("pools").select(["pool", "epoch_era", "epoch_counter"]).where("claimed", "=", 1).orderBy("pool"),
+    ),
+    owners: prepare<object, { pool: string; owner: string }>(() =>
+      db
+        .selectFrom("pools")
+        .select("pool")
+        .select("owner")
+        .$narrowType<{ owner: string }>()
+        .where("claimed", "=", 1)
+        .where("owner", "is not", null)
+        .orderBy("pool"),
     ),
     list: prepare<object, { pool: string }>(() => db.selectFrom("pools").select("pool").where("claimed", "=", 1).orderBy("pool")),
     insert: prepare<{ pool: string; era: number }>((p) =>

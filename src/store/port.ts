@@ -226,6 +226,12 @@ export interface LossCounts {
   readonly assumedSeals: number;
 }
 
+/** Both oldest first. */
+export interface OpenNoticeRows {
+  readonly ids: readonly string[];
+  readonly unknown: readonly NoticeRecord[];
+}
+
 export interface Store {
   /** Takes over the pool: raises its authorityEpoch and returns it. Makes the pool's row when there is none. */
   claim(pool: string, owner: string, now: Instant): Promise<Authority>;
@@ -242,6 +248,8 @@ export interface Store {
   listPools(): Promise<readonly string[]>;
   /** The authorityEpoch of each pool that is claimed, in one read: a replica asks it whose a pool is, whoever claimed it. */
   poolEpochs(): Promise<ReadonlyMap<string, Epoch>>;
+  /** Who has each pool that somebody has, in one read. */
+  poolOwners(): Promise<ReadonlyMap<string, string>>;
 
   /**
    * Counts a renewal of the lease that this very process holds, keeps for how long it is told that it lasts, and answers the workload. Needs no authority:
@@ -267,6 +275,8 @@ export interface Store {
   listNotices(limit: number): Promise<readonly NoticeRecord[]>;
   /** Received and neither matched to an end nor older than `since`: the ones that evidence may still come from; the newest `MAX_OPEN_NOTICES`, oldest first. */
   openNotices(since: Instant): Promise<readonly NoticeRecord[]>;
+  /** The same for who knows some of them and asks often: the ids of all, and only of those that are not known the rows, whose bodies may be large. */
+  openNoticesBeside(since: Instant, known: ReadonlySet<string>): Promise<OpenNoticeRows>;
 
   /** A row says whom a seal must wait for. */
   registerGateway(replica: string, now: Instant): Promise<void>;

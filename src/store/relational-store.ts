@@ -19,6 +19,7 @@ import type {
   LeaseRenewal,
   LossCounts,
   NoticeRecord,
+  OpenNoticeRows,
   PoolRows,
   RecoverCommand,
   Store,
@@ -90,6 +91,10 @@ export class RelationalStore implements Store {
     return this.#turns.read(({ pools }) => pools.epochs());
   }
 
+  poolOwners(): Promise<ReadonlyMap<string, string>> {
+    return this.#turns.read(({ pools }) => pools.owners());
+  }
+
   async renewLease(renewal: LeaseRenewal, ttlMs: number): Promise<Workload> {
     const answer = await this.#turns.write(renewal.pool, ({ workloads, instances }) =>
       workloads.renew(renewal, ttlMs, () => instances.find(renewal.pool, renewal.instance)),
@@ -124,6 +129,10 @@ export class RelationalStore implements Store {
 
   openNotices(since: Instant): Promise<readonly NoticeRecord[]> {
     return this.#turns.read(({ notices }) => notices.listOpen(since));
+  }
+
+  openNoticesBeside(since: Instant, known: ReadonlySet<string>): Promise<OpenNoticeRows> {
+    return this.#turns.read(({ notices }) => notices.listOpenBeside(since, known));
   }
 
   registerGateway(replica: string, now: Instant): Promise<void> {

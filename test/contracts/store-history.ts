@@ -83,6 +83,27 @@ function notices(it: StoreTest): void {
     expect((await store.listNotices(1))[0]).toEqual(notice("n-settled", { receivedAt: NOON + 9, outcome: "matched" }));
     await refused(store.settleNotice("n-none", "matched"), "store_conflict");
   });
+
+  it("of open notices the ids of all are read, and the rows of those that are not known, whenever they were received", async (store) => {
+    for (const [index, id] of ["n-1", "n-2", "n-3", "n-4"].entries()) await store.saveNotice(notice(id, { receivedAt: NOON + index }));
+    await store.settleNotice("n-3", "matched");
+    const beside = async (...known: readonly string[]) => {
+      const { ids, unknown } = await store.openNoticesBeside(NOON, new Set(known));
+      return [ids, unknown.map(({ id }) => id)];
+    };
+
+    expect(await beside()).toEqual([
+      ["n-1", "n-2", "n-4"],
+      ["n-1", "n-2", "n-4"],
+    ]);
+    expect(await beside("n-2", "n-3")).toEqual([
+      ["n-1", "n-2", "n-4"],
+      ["n-1", "n-4"],
+    ]);
+    expect(await beside("n-1", "n-2", "n-4")).toEqual([["n-1", "n-2", "n-4"], []]);
+    expect((await store.openNoticesBeside(NOON, new Set(["n-1", "n-2"]))).unknown).toEqual([notice("n-4", { receivedAt: NOON + 3 })]);
+    expect(await store.openNoticesBeside(NOON + 4, new Set())).toEqual({ ids: [], unknown: [] });
+  });
 }
 
 function lists(it: StoreTest): void {

@@ -148,6 +148,21 @@ function authority(it: StoreTest): void {
     expect((await store.poolEpochs()).get(POOL)).toBe("1.3");
   });
 
+  it("who has which pool is read at once; one that nobody has, that is forgotten or was only frozen is not among them", async (store) => {
+    expect([...(await store.poolOwners())]).toEqual([]);
+    await store.claim(POOL, "replica-1", NOON);
+    await store.claim("shop/other", "replica-1", NOON);
+    await store.claim("shop/other", "replica-2", NOON);
+    await store.letGo(await store.claim("shop/left", "replica-1", NOON));
+    await store.release(await store.claim("shop/gone", "replica-1", NOON));
+    await store.setFreeze("shop/frozen", { until: NOON, why: "test", by: "me" });
+
+    expect([...(await store.poolOwners())]).toEqual([
+      [POOL, "replica-1"],
+      ["shop/other", "replica-2"],
+    ]);
+  });
+
   it("a pool that was let go in good order is nobody's, keeps all that it has, and nothing of before commits (I4)", async (store) => {
     const owner = await claimed(store);
     await store.commit(owner, [...instanceIn("serving", "i-1"), recordStep("s-1")], NOON);
