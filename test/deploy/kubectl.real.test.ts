@@ -30,6 +30,14 @@ interface Manifest {
   readonly subjects?: readonly { readonly name: string; readonly namespace?: string }[];
 }
 
+interface Pod {
+  readonly containers: readonly {
+    readonly args: readonly string[];
+    readonly ports: readonly { readonly name: string }[];
+    readonly volumeMounts: readonly { readonly mountPath: string }[];
+  }[];
+}
+
 async function built(path: string): Promise<readonly Manifest[]> {
   return parseAllDocuments(await kubectl("kustomize", path)).map((document) => document.toJS() as Manifest);
 }
@@ -58,6 +66,43 @@ test("another namespace with Pools is an overlay of a few lines", async () => {
   const bound = manifests.flatMap(({ subjects = [] }) => subjects.map(({ namespace, name }) => `${namespace}/${name}`));
   expect(new Set(bound)).toEqual(new Set(["relevo-system/relevo-controller", "shop/relevo-instances"]));
 });
+
+test("connections and the scaler for KEDA are components: with both, the controller has all that each adds, beside what it had", async () => {
+  for (const name of ["control-plane", "connections", "keda"])
+    await promisify(execFile)("cp", ["-r", join(DEPLOY, name), join(folder, name)]);
+  writeFileSync(join(folder, "kustomization.yaml"), "resources: [control-plane]\ncomponents: [connections, keda]\n");
+  const [plain, added] = [await built(join(folder, "control-plane")), await built(folder)];
+  const names = (manifests: readonly Manifest[]) => manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+  expect(
+    names(added)
+      .filter((name) => !names(plain).includes(name))
+      .toSorted(),
+  ).toEqual(["NetworkPolicy relevo-connections", "NetworkPolicy relevo-keda", "Service relevo-keda"]);
+  const [before, after] = [controllerOf(plain), controllerOf(added)];
+  expect(after.args.slice(before.args.length)).toEqual([
+    "--connections=/etc/relevo/connections/connections.yaml",
+    "--keda-scaler=0.0.0.0:6000",
+    "--keda-tls-cert=/etc/relevo/keda/tls.crt",
+    "--keda-tls-key=/etc/relevo/keda/tls.key",
+    "--keda-client-ca=/etc/relevo/keda/ca.crt",
+  ]);
+  expect([before.ports, after.ports]).toEqual([["api"], ["api", "keda"]]);
+  expect([before.mounts, after.mounts]).toEqual([
+    ["/tmp", "/etc/relevo/store"],
+    ["/tmp", "/etc/relevo/store", "/etc/relevo/connections", "/etc/relevo/keda"],
+  ]);
+});
+
+function controllerOf(manifests: readonly Manifest[]) {
+  const manifest = manifests.find(({ kind, metadata }) => kind === "Deployment" && metadata.name === "relevo-controller");
+  const { containers } = (manifest as unknown as { readonly spec: { readonly template: { readonly spec: Pod } } }).spec.template.spec;
+  const [container] = containers;
+  return {
+    args: container?.args ?? [],
+    ports: container?.ports.map(({ name }) => name),
+    mounts: container?.volumeMounts.map(({ mountPath }) => mountPath),
+  };
+}
 
 test("the embedded cluster takes the definition of Pools, twice, and goes on to serve them", async () => {
   const store = new ObjectStore({ clock: systemClock, ids: systemIds });
