@@ -34,10 +34,10 @@ interface Addition {
 
 /** What a component of kustomize adds to the controller. */
 function additionsOf(component: string): readonly Addition[] {
-  const { patches } = parseAllDocuments(files.get(`${component}/kustomization.yaml`) ?? "")[0]?.toJS() as {
-    readonly patches: readonly { readonly patch: string }[];
-  };
-  return patches.flatMap(({ patch }) => JSON.parse(patch) as readonly Addition[]);
+  const document = parseAllDocuments(files.get(`${component}/kustomization.yaml`) ?? "")[0]?.toJS() as
+    | { readonly patches: readonly { readonly patch: string }[] }
+    | undefined;
+  return (document?.patches ?? []).flatMap(({ patch }) => JSON.parse(patch) as readonly Addition[]);
 }
 
 test("deploy/ is as it is generated", () => {
@@ -216,6 +216,7 @@ describe("workloads", () => {
         const lists = path.replace("/spec/template/spec/", "").replace("/-", "").split("/");
         expect([path, lists.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], pod)]).toEqual([path, expect.any(Array)]);
       }
+      expect(additions.length).toBeGreaterThan(2);
       const own = additions.map(({ value }) => value).filter((value): value is string => typeof value === "string");
       const mounted = additions.flatMap(({ value }) => (value as { readonly mountPath?: string }).mountPath ?? []);
       expect(own.filter((argument) => argument.includes("/")).every((argument) => argument.includes(`${mounted[0] ?? "none"}/`))).toBe(
