@@ -36,10 +36,14 @@ export class PassActs {
     return moves.length > 0;
   }
 
+  /** Cordons before all others: what keeps a node from getting more work waits for nothing. */
   async begin(authority: Authority, { snapshot, plan }: Pass): Promise<void> {
-    for (const effect of plan.decisions.filter(isEffect)) {
+    const effects = plan.decisions.filter(isEffect);
+    const blueprintOf = this.#blueprints(snapshot);
+    for (const effect of [...effects.filter(isCordon), ...effects.filter((each) => !isCordon(each))]) {
       try {
-        const draft = draftStep(effect, snapshot, await this.#blueprintFor(effect, snapshot), this.#parts.cluster);
+        const blueprint = effect.kind === "create_instance" ? await blueprintOf(effect) : undefined;
+        const draft = draftStep(effect, snapshot, blueprint, this.#parts.cluster);
         void this.#parts.executor.start(authority, draft);
         this.#parts.log("info", effect.kind, { pool: authority.pool, ...describe(effect) });
       } catch (error) {
@@ -49,10 +53,23 @@ export class PassActs {
     }
   }
 
-  /** An instance is made from its own immutable snapshot, whatever the pool's document says by now. */
-  async #blueprintFor(effect: Effect, snapshot: PoolSnapshot): Promise<unknown> {
-    if (effect.kind !== "create_instance") return undefined;
-    const record = snapshot.instances.find(({ record: { id } }) => id === effect.instance)?.record;
-    return record && this.#parts.store.getBlueprint(record.blueprintHash);
+  /**
+   * An instance is made from its own immutable snapshot, whatever the pool's document says by now. Of many that are made at once most have the same: it is read once,
+   * for each read waits for its turn in the store, and the pass with it.
+   */
+  #blueprints({ instances }: PoolSnapshot): (effect: CreateInstance) => Promise<unknown> {
+    const known = new Map<string, Promise<unknown>>();
+    const hashes = new Map(instances.map(({ record }) => [record.id, record.blueprintHash]));
+    return async ({ instance }) => {
+      const hash = hashes.get(instance);
+      if (hash === undefined) return undefined;
+      const read = known.get(hash) ?? this.#parts.store.getBlueprint(hash);
+      known.set(hash, read);
+      return read;
+    };
   }
 }
+
+type CreateInstance = Extract<Effect, { readonly kind: "create_instance" }>;
+
+const isCordon = ({ kind }: Effect): boolean => kind === "cordon_node";
