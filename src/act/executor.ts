@@ -49,13 +49,11 @@ export interface StepLog {
   error(fields: object, message: string): void;
 }
 
-export interface ExecutorOptions {
+export interface ExecutorOptions extends Pick<StepPorts, "nodeSeen"> {
   readonly store: Pick<Store, "commit" | "listSteps">;
   readonly kube: KubeApi;
   readonly driver: InstanceDriver;
   readonly leases?: LeaseIssuer;
-  /** The read model, for steps that can do without a look of their own. */
-  readonly nodeSeen?: StepPorts["nodeSeen"];
   readonly clock: Clock;
   readonly random: Random;
   readonly log: StepLog;
