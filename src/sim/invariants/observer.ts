@@ -15,7 +15,8 @@ export function oneObserverCondemnsNoMajority(): Checker {
   return {
     id: "D12/brake",
     rule: "when more than half of all instances fail the controller's check at once and nobody else's, none is condemned for it",
-    watches: ["rows_read", "committed"],
+    // Requests are counted also while the controller stands still, and a gateway may be blind just then.
+    watches: ["rows_read", "committed", "counted"],
     on(event, { mirror, truth, violate }) {
       const now = truth.now();
       if (truth.isGatewayBlind()) blindAt = now;
