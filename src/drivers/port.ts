@@ -12,9 +12,11 @@ export interface InstanceTarget {
   /** Of the process that is meant; null before its identity was read. */
   readonly bootId: string | null;
   /** `none`: an instance without the protocol, judged by its container id and the gateway's counts. */
-  readonly protocol: "relevo/v1" | "none";
+  readonly protocol: "relevo/v1" | "none" | "trino/v1";
   /** Of an instance without the protocol: `GET` answers 2xx when it can take work. */
   readonly healthPath: string;
+  /** Of a Trino cluster: as whom it is asked, and how many workers its blueprint declares. */
+  readonly trino?: { readonly user: string; readonly workers: number };
 }
 
 export interface InstanceCall {

@@ -7,6 +7,7 @@ import { duration, durationOf, someTime } from "./duration.ts";
 import { PRIORITIES, type RoutePolicy } from "./membership.ts";
 import { rfc1123Label } from "./names.ts";
 import { scaleSchema, workerSchema } from "./scale.ts";
+import { COORDINATOR_PATH, trinoSchema } from "./trino.ts";
 
 export const API_VERSION = "relevo.dev/v1alpha1";
 
@@ -36,7 +37,7 @@ const blueprintObject = z.looseObject({
   metadata: z.looseObject({ name: z.string().min(1).max(253, "a name of at most 253 characters") }),
 });
 
-export const DRIVERS = ["service", "worker"] as const;
+export const DRIVERS = ["service", "worker", "trino"] as const;
 export type Driver = (typeof DRIVERS)[number];
 
 export const DISRUPTION_MODES = ["Off", "Observe", "Act"] as const;
@@ -47,7 +48,7 @@ export type Provisioner = (typeof PROVISIONERS)[number];
 
 export const poolSpecSchema = z
   .strictObject({
-    /** `service`: traffic comes through gateways. `worker`: it takes its work by itself, and no gateway routes to it. */
+    /** `service`: traffic comes through gateways. `worker`: it takes its work by itself, and no gateway routes to it. `trino`: each instance is a cluster. */
     driver: z.enum(DRIVERS),
     sites: z.array(dnsLabel).min(1).default(["local"]),
     size: z
@@ -71,6 +72,7 @@ export const poolSpecSchema = z
       })
       .optional(),
     worker: workerSchema.prefault({}),
+    trino: trinoSchema.prefault({}),
     /** Moves the size between `size.floor` and `size.max`; without it the size is `size.desired`. */
     scale: scaleSchema.optional(),
     /** How an instance is spoken to. */
@@ -135,7 +137,7 @@ export const poolSpecSchema = z
       context.addIssue({ code: "custom", path: ["size", "floor"], message: `floor ${floor} is above desired ${desired}`, input: floor });
     if (desired > max)
       context.addIssue({ code: "custom", path: ["size", "max"], message: `max ${max} is below desired ${desired}`, input: max });
-    if (spec.state.lease && spec.service.protocol !== "relevo/v1")
+    if (spec.state.lease && (spec.service.protocol !== "relevo/v1" || spec.driver === "trino"))
       context.addIssue({
         code: "custom",
         path: ["state", "lease"],
@@ -166,8 +168,20 @@ export const poolSpecSchema = z
       if (seen.has(key)) refuse(["metadata", "name"], `is that of another ${kind} of the blueprint`, metadata.name);
       seen.add(key);
     }
-  });
+  })
+  .transform((spec) => ({ ...spec, service: spokenTo(spec) }));
 export type PoolSpec = z.output<typeof poolSpecSchema>;
+
+interface Spoken {
+  readonly port: number;
+  readonly protocol: "relevo/v1" | "none" | "trino/v1";
+  readonly healthPath: string;
+}
+
+/** Trino is spoken to in its own protocol, whatever a document says of ours. */
+function spokenTo({ driver, service }: { readonly driver: Driver; readonly service: Spoken }): Spoken {
+  return driver === "trino" ? { ...service, protocol: "trino/v1", healthPath: COORDINATOR_PATH } : service;
+}
 
 interface Problem {
   readonly path: (string | number)[];

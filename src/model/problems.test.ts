@@ -106,7 +106,7 @@ test("what is missing is told as missing, with where it belongs", () => {
       field: "spec.driver",
       sentence: "spec.driver is missing",
       found: undefined,
-      allowed: "service, worker",
+      allowed: "service, worker, trino",
       todo: "add spec.driver",
       atKey: false,
     },

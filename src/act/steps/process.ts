@@ -12,8 +12,9 @@ export const targetSchema = z.object({
   host: z.string(),
   port: z.int(),
   bootId: z.string().nullable(),
-  protocol: z.enum(["relevo/v1", "none"]),
+  protocol: z.enum(["relevo/v1", "none", "trino/v1"]),
   healthPath: z.string(),
+  trino: z.object({ user: z.string(), workers: z.int().min(0) }).optional(),
 });
 
 export const processSchema = z.object({
