@@ -16,7 +16,7 @@ export interface InstanceTarget {
   /** Of an instance without the protocol: `GET` answers 2xx when it can take work. */
   readonly healthPath: string;
   /** Of a Trino cluster: as whom it is asked, and how many workers its blueprint declares. */
-  readonly trino?: { readonly user: string; readonly workers: number };
+  readonly trino?: { readonly user: string; readonly workers: number } | undefined;
 }
 
 export interface InstanceCall {
