@@ -1,5 +1,5 @@
 /**
- * `npm run simulate:standard -- --seeds A..B [--workers N] [--log] [--shrink]`: the standard mix of faults. Exits 1 on a violation, when a pool does not converge, and
+ * `npm run simulate:standard -- --seeds A..B [--workers N] [--log] [--shrink] [--evidence]`: the standard mix of faults. Exits 1 on a violation, when a pool does not converge, and
  * when a kind of fault was never injected (with fewer than 100 seeds that is said and not judged). `--log` prints each seed's events;
  * `--shrink` makes the schedule of each seed that fails as small as it can within minutes, and keeps it in test/scenarios/regressions.
  *
@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { STANDARD_KINDS } from "../../src/sim/faults.ts";
 import { replayCommand } from "../../src/sim/run-seed.ts";
+import { circumstances, keepEvidence } from "../evidence/keep.ts";
 import { readOptions } from "../options.ts";
 import { runSeeds } from "./seed-workers.ts";
 import { shrinkSeed } from "./shrink-seed.ts";
@@ -27,6 +28,7 @@ const USAGE = `npm run simulate:standard -- [options]: the production controller
   --workers N     processes that share them (default: one for each core); the result is the same whatever N is
   --log           prints each seed's events, virtual seconds first
   --shrink        makes the schedule of each seed that fails as small as it can, and keeps it in test/scenarios/regressions
+  --evidence      keep the result, with the commit, in docs/evidence/seeds.json
 
 The last line is one JSON document. Exit codes: 0 all came through; 1 a violation, no convergence, or (from 100 seeds on) a kind of fault
 that never happened; 2 the command line is wrong. npx relevo simulate runs pools of your own.`;
@@ -36,6 +38,7 @@ const values = readOptions(USAGE, {
   workers: { type: "string", default: String(availableParallelism()) },
   log: { type: "boolean", default: false },
   shrink: { type: "boolean", default: false },
+  evidence: { type: "boolean", default: false },
 });
 const range = /^(\d{1,15})(?:\.\.(\d{1,15}))?$/.exec(values.seeds);
 const from = Number(range?.[1]);
@@ -58,6 +61,7 @@ let slowestMs = 0;
 const startedAt = performance.now();
 
 let toldAt = startedAt;
+const under = values.evidence ? circumstances(new Date()) : undefined;
 
 for await (const result of runSeeds({ from, to, workers: Number(values.workers), log: values.log })) {
   const { seed } = result;
@@ -83,16 +87,16 @@ for await (const result of runSeeds({ from, to, workers: Number(values.workers),
 const seconds = (performance.now() - startedAt) / 1000;
 const never = STANDARD_KINDS.filter((kind) => !(TOOK[kind] ?? [kind]).some((took) => (counts.get(took) ?? 0) > 0));
 const seeds = to - from + 1;
-console.log(
-  JSON.stringify({
-    seeds: `${from}..${to}`,
-    hash,
-    failed,
-    faults: Object.fromEntries([...counts].toSorted(([a], [b]) => (a < b ? -1 : 1))),
-    neverInjected: never,
-    slowestConvergenceMs: slowestMs,
-    seedsPerSecond: Number((seeds / seconds).toFixed(2)),
-    timesRealTime: Math.round(virtualMs / 1000 / seconds),
-  }),
-);
+const outcome = {
+  seeds: `${from}..${to}`,
+  hash,
+  failed,
+  faults: Object.fromEntries([...counts].toSorted(([a], [b]) => (a < b ? -1 : 1))),
+  neverInjected: never,
+  slowestConvergenceMs: slowestMs,
+  seedsPerSecond: Number((seeds / seconds).toFixed(2)),
+  timesRealTime: Math.round(virtualMs / 1000 / seconds),
+};
+if (under !== undefined) console.error(`kept in ${keepEvidence("seeds", under, { seconds: Math.round(seconds), ...outcome })}`);
+console.log(JSON.stringify(outcome));
 if (failed.length > 0 || (never.length > 0 && seeds >= SEEDS_FOR_ALL_KINDS)) process.exitCode = 1;
