@@ -19,7 +19,8 @@ export interface Circumstances {
 export function circumstances(at: Date): Circumstances {
   return {
     commit: git("rev-parse", "HEAD"),
-    uncommittedChanges: git("status", "--porcelain") !== "",
+    // What an earlier run kept is no change of the program.
+    uncommittedChanges: git("status", "--porcelain", "--", ".", ":!docs/evidence") !== "",
     at: at.toISOString(),
     node: process.version,
     machine: `${platform()}-${arch()}, ${cpus().length} cores`,

@@ -74,6 +74,13 @@ export async function huntAll(
   return mutants.flatMap(({ name }) => results.get(name) ?? []);
 }
 
+/** What all of them came to; nothing may have survived, and nothing may be unproven. */
+export function summaryOf(hunts: readonly Hunt[], seeds: number) {
+  const survived = hunts.filter(({ seed }) => seed === null).map(({ mutant }) => mutant);
+  const unproven = hunts.filter(({ control }) => control === "violated").map(({ mutant }) => mutant);
+  return { seeds, caught: hunts.length - survived.length, survived, unproven, mutants: hunts };
+}
+
 async function runChild(mutant: Mutant, from: number, to: number, flags: readonly string[]): Promise<readonly SeedLine[]> {
   const child = spawn(process.execPath, ["--no-warnings", CHILD, mutant.name, String(from), String(to), ...flags], {
     stdio: ["ignore", "pipe", "pipe"],

@@ -5,7 +5,7 @@
 import { describeError } from "../../src/kernel/errors.ts";
 import { circumstances, keepEvidence } from "../evidence/keep.ts";
 import { readOptions } from "../options.ts";
-import { type Hunt, huntAll } from "./hunt.ts";
+import { type Hunt, huntAll, summaryOf } from "./hunt.ts";
 import { MUTANTS } from "./mutants.ts";
 
 const USAGE = `npm run mutants -- [options]: small faults in the program, each of which the simulator must catch
@@ -45,10 +45,9 @@ try {
   const startedAt = performance.now();
   const under = values.evidence ? circumstances(new Date()) : undefined;
   const hunts = await huntAll(chosen, { seeds, workers, onResult: (hunt) => say(row(cellsOf(hunt))) });
-  const survived = hunts.filter(({ seed }) => seed === null).map(({ mutant }) => mutant);
-  const unproven = hunts.filter(({ control }) => control === "violated").map(({ mutant }) => mutant);
-  if (isTable) console.log(`${hunts.length - survived.length} of ${hunts.length} caught within ${seeds} seeds`);
-  const result = { seeds, caught: hunts.length - survived.length, survived, unproven, mutants: hunts };
+  const result = summaryOf(hunts, seeds);
+  const { survived, unproven } = result;
+  if (isTable) console.log(`${result.caught} of ${hunts.length} caught within ${seeds} seeds`);
   if (!isTable) console.log(JSON.stringify(result));
   if (under !== undefined) {
     const seconds = Math.round((performance.now() - startedAt) / 1000);
