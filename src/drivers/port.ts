@@ -4,7 +4,7 @@
  */
 import type { Instant } from "../kernel/clock.ts";
 import type { Slots } from "../model/slots.ts";
-import type { Health, Identity, LeaseAccess, Obligations, ProtocolAnswer } from "../model/protocol.ts";
+import type { Health, Identity as ServiceIdentity, LeaseAccess, Obligations, ProtocolAnswer } from "../model/protocol.ts";
 
 export interface InstanceTarget {
   readonly host: string;
@@ -15,9 +15,22 @@ export interface InstanceTarget {
   readonly protocol: "relevo/v1" | "none" | "trino/v1";
   /** Of an instance without the protocol: `GET` answers 2xx when it can take work. */
   readonly healthPath: string;
-  /** Of a Trino cluster: as whom it is asked, and how many workers its blueprint declares. */
-  readonly trino?: { readonly user: string; readonly workers: number } | undefined;
+  /** Of a Trino cluster: as whom it is asked, and how many workers its blueprint declares. Of a member: as whom it is asked. */
+  readonly trino?:
+    | {
+        readonly user: string;
+        readonly workers: number;
+        /** Where its workers are, as far as that is known: they say themselves why they do not belong to the cluster. */
+        readonly members?: readonly { readonly host: string; readonly port: number }[] | undefined;
+      }
+    | undefined;
 }
+
+/** Where a member's own process is: of a Trino cluster one of its workers. */
+export type MemberTarget = Pick<InstanceTarget, "host" | "port" | "trino">;
+
+/** `gone`: nothing listens there any more. */
+export type MemberState = "active" | "draining" | "drained" | "shutting_down" | "gone";
 
 export interface InstanceCall {
   /** The step that calls; the same step gets the same answer. */
@@ -28,6 +41,9 @@ export interface InstanceCall {
   /** Of an admission to a pool with a writer lease. The token in it is a secret. */
   readonly lease?: LeaseAccess;
 }
+
+/** As the protocol `relevo/v1` says it; of another protocol under that one's name. */
+export type Identity = Omit<ServiceIdentity, "protocol"> & { readonly protocol: ServiceIdentity["protocol"] | "trino/v1" };
 
 export type InstanceHealth = Health | { readonly ok: boolean; readonly bootId: null; readonly reason: string | null };
 
@@ -52,4 +68,13 @@ export interface InstanceDriver {
   admit(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;
   drain(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;
   close(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome>;
+  /**
+   * Tells one member to take no new work: `reversible` finishes what it has and stays, `final` ends after that. Telling it what it does already changes
+   * nothing. Errors besides the above: `trino_shutdown_forbidden` (terminal), `wrong_state` (conflict: it shuts down, which nothing takes back).
+   */
+  drainMember?(target: MemberTarget, how: "reversible" | "final"): Promise<void>;
+  /** Takes a reversible drain back. */
+  resumeMember?(target: MemberTarget): Promise<void>;
+  /** Read from the member itself: what the lead says of it lags. */
+  memberState?(target: MemberTarget): Promise<MemberState>;
 }
