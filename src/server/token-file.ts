@@ -7,11 +7,11 @@ import { readFileSync, statSync } from "node:fs";
 import { parse } from "yaml";
 import { z } from "zod";
 import type { Clock } from "../kernel/clock.ts";
-import { describeError, RelevoError } from "../kernel/errors.ts";
+import { RelevoError } from "../kernel/errors.ts";
 import { digestOf, TOKEN_ROLES, type TokenRole } from "./access.ts";
 import type { Authenticator, Caller } from "./callers.ts";
+import { type FileLog, WatchedFile } from "./watched-file.ts";
 
-const LOOK_EVERY_MS = 1_000;
 const MAX_FILE_BYTES = 1024 * 1024;
 const MIN_TOKEN_CHARS = 16;
 
@@ -56,49 +56,23 @@ export function parseTokenFile(text: string, path: string): readonly Entry[] {
 }
 
 export class TokenFile implements Authenticator {
-  readonly #path: string;
-  readonly #clock: Clock;
-  readonly #log: { error(fields: object, message: string): void; info(fields: object, message: string): void };
-  #entries: readonly Entry[];
-  #stamp: string;
-  #lookedAt: number;
+  readonly #file: WatchedFile<readonly Entry[]>;
 
   /** Throws `token_file_invalid` when it cannot be read or is wrong. */
-  constructor(
-    path: string,
-    clock: Clock,
-    log: { error(fields: object, message: string): void; info(fields: object, message: string): void },
-  ) {
-    this.#path = path;
-    this.#clock = clock;
-    this.#log = log;
-    this.#stamp = stampOf(path);
-    this.#entries = parseTokenFile(readFileSync(path, "utf8"), path);
-    this.#lookedAt = clock.monotonic();
+  constructor(path: string, clock: Clock, log: FileLog) {
+    this.#file = new WatchedFile({
+      ...{ path, clock, read: () => parseTokenFile(textOf(path), path) },
+      onRead: ({ length }) => log.info({ event: "token_file", tokens: length }, "the token file was read again"),
+      onTrouble: (trouble) => log.error({ event: "token_file", code: "token_file_invalid" }, `the tokens from before stay: ${trouble}`),
+    });
   }
 
   async identify(token: string): Promise<Caller | undefined> {
-    this.#lookAgain();
     const given = digestOf(token);
     let found: Caller | undefined;
     // All of them, whichever fits: the time tells nothing.
-    for (const { hash, caller } of this.#entries) if (timingSafeEqual(hash, given)) found = caller;
+    for (const { hash, caller } of this.#file.current()) if (timingSafeEqual(hash, given)) found = caller;
     return found;
-  }
-
-  /** A change that is wrong leaves what was: else a slip of the pen would lock everybody out. */
-  #lookAgain(): void {
-    if (this.#clock.monotonic() - this.#lookedAt < LOOK_EVERY_MS) return;
-    this.#lookedAt = this.#clock.monotonic();
-    try {
-      const stamp = stampOf(this.#path);
-      if (stamp === this.#stamp) return;
-      this.#stamp = stamp;
-      this.#entries = parseTokenFile(readFileSync(this.#path, "utf8"), this.#path);
-      this.#log.info({ event: "token_file", tokens: this.#entries.length }, "the token file was read again");
-    } catch (error) {
-      this.#log.error({ event: "token_file", code: "token_file_invalid" }, `the tokens from before stay: ${describeError(error)}`);
-    }
   }
 }
 
@@ -109,11 +83,11 @@ function callerOf(name: string, role: TokenRole): Caller {
   return { kind: "person", name, role };
 }
 
-function stampOf(path: string): string {
+function textOf(path: string): string {
   try {
-    const { mtimeMs, size, ino } = statSync(path);
+    const { size } = statSync(path);
     if (size > MAX_FILE_BYTES) throw invalid(path, `it has ${size} bytes`);
-    return `${mtimeMs} ${size} ${ino}`;
+    return readFileSync(path, "utf8");
   } catch (cause) {
     if (cause instanceof RelevoError) throw cause;
     throw invalid(path, "it cannot be read", cause);

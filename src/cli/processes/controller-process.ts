@@ -16,8 +16,8 @@ import { KubernetesAccess } from "../../server/kubernetes-access.ts";
 import { createLogger, type Logger } from "../../server/log.ts";
 import { createMetrics } from "../../server/metrics.ts";
 import { RENEW_PATH } from "../../server/routes/leases.ts";
-import { SecretFile } from "../../server/secret-file.ts";
 import { TokenFile } from "../../server/token-file.ts";
+import { WatchedFile } from "../../server/watched-file.ts";
 import { VERSION } from "../version.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
 import { composeController } from "./controller.ts";
@@ -170,7 +170,14 @@ function connectionsIn(path: string, log: Logger): ConnectionFile {
 
 function webhookSecretOf(given: ControllerProcessOptions["webhookSecret"], log: Logger): string | (() => string) | null {
   if (given === null || typeof given === "string") return given;
-  const file = new SecretFile({ ...given, clock: systemClock, log });
+  const fields = { event: "secret_file", path: given.path };
+  const file = new WatchedFile({
+    ...{ ...given, clock: systemClock },
+    onRead: (now, before) => {
+      if (now !== before) log.info(fields, "the secret was exchanged in its file: only what is signed with the new one is taken");
+    },
+    onTrouble: (trouble) => log.error(fields, `the secret from before stays: ${trouble}`),
+  });
   return () => file.current();
 }
 
