@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DEPLOYMENTS, PODS, REPLICA_SETS } from "../../kube/resources.ts";
+import { DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS } from "../../kube/resources.ts";
 import { faulty } from "../testing/fuse.ts";
 import { aRunningInstance, aWorld, create, INSTANCE } from "../testing/world.ts";
 import { protectPod } from "./protect-pod.ts";
@@ -96,4 +96,25 @@ test("a pod that borrows our labels under another Deployment is not ours, althou
   const recorded = [{ apiVersion: "apps/v1", kind: "Deployment", namespace: "default", name: "ours", uid: ours.metadata.uid }];
 
   expect(await protectPod.act({ ...payload, objects: recorded }, ports)).toEqual({ state: "superseded", code: "owner_not_ours" });
+});
+
+test("a pod of the StatefulSet that was recorded is ours, one of another set of that name is not (D2)", async () => {
+  const { world, ports } = await aPod();
+  const labels = { app: "ledger" };
+  const template = { metadata: { labels }, spec: { containers: [{ name: "main", image: "x" }] } };
+  const set = await create(world.kube, STATEFUL_SETS, {
+    metadata: { name: "ledger" },
+    spec: { serviceName: "ledger", selector: { matchLabels: labels }, template },
+  });
+  const controlledBy = (uid: string) => [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "ledger", uid, controller: true }];
+  const podOf = (name: string, uid: string) =>
+    create(world.kube, PODS, { metadata: { name, labels, ownerReferences: controlledBy(uid) }, spec: template.spec });
+  const objects = [{ apiVersion: "apps/v1", kind: "StatefulSet", namespace: "default", name: "ledger", uid: set.metadata.uid }];
+  const protect = async (name: string, uid: string) => {
+    const { metadata } = await podOf(name, uid);
+    return protectPod.act({ pod: { namespace: "default", name, uid: metadata.uid }, objects }, ports);
+  };
+
+  expect(await protect("ledger-0", set.metadata.uid)).toEqual({ state: "done", code: "protected", result: { set: BOTH } });
+  expect(await protect("ledger-1", "of-the-set-before")).toEqual({ state: "superseded", code: "owner_not_ours" });
 });
