@@ -38,6 +38,8 @@ const processes: ProcessCommands = {
 process.once("SIGINT", () => interrupted.abort());
 process.once("SIGTERM", () => interrupted.abort());
 // A reader that went (`relevo get … | head`) is no error.
+// Nor is one of what is told: it must not end a command that has something to take back.
+process.stderr.on("error", () => undefined);
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
 const code = await runProgram(process.argv.slice(2), context, processes);

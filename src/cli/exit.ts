@@ -55,10 +55,13 @@ export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof HeldError) return EXIT.held;
   // By its name: its class brings the schema library, which not every command is large enough for.
   if (error instanceof UsageError || (error instanceof RelevoError && error.name === "DocumentError")) return EXIT.usage;
+  if (error instanceof RelevoError && WRONG_FILES.has(error.code)) return EXIT.usage;
   if (error instanceof ControllerRefusal) return exitCodeOfStatus(error.httpStatus);
   return error instanceof RelevoError && REFUSALS.has(error.code) ? EXIT.refused : EXIT.failed;
 }
 
+/** Of modules that do not know of commands. */
+const WRONG_FILES = new Set(["connections_invalid", "connection_missing"]);
 const REFUSALS = new Set(["bind_needs_token", "preflight_refused", "already_running", "verify_refused", "signal_cannot_be_fed"]);
 
 /** 404 and 5xx are failures; what the controller understood and will not do is a refusal; what is malformed is usage. */
@@ -74,8 +77,12 @@ export function tellError(
   options: Partial<Pick<GlobalOptions, "output" | "debug">>,
 ): ExitCode {
   const code = exitCodeOf(error);
-  // Commander has told its own already.
-  if (error instanceof CommanderError) return code;
+  if (error instanceof CommanderError) {
+    // Commander has told its own already, but where programs read.
+    if (options.output === "json" && code !== EXIT.done)
+      err(`${JSON.stringify({ error: { code: error.code.replaceAll(/[.-]|(?=[A-Z])/g, "_").toLowerCase(), message: error.message } })}\n`);
+    return code;
+  }
   if (options.output === "json") err(`${JSON.stringify({ error: errorObject(error) })}\n`);
   else {
     for (const problem of error instanceof FilesError ? error.problems : []) err(`${describeProblem(problem)}\n`);

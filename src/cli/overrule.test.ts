@@ -258,3 +258,10 @@ test.each([
 ])("redacted: %s", (_name, value, clean) => {
   expect(redactor(["known-secret", "abc"])(value)).toEqual(clean);
 });
+
+test("of a folder only what is named as logs are goes into the bundle: keys and stores lie beside them", async () => {
+  const files = { "controller.log": "an instance serves\n", "gateway.key": "the-key", "store.db.lease-key": "the-key", "store.db": "rows" };
+  const { code, out, err } = await runCli(["bundle", "--file", "-", "--logs", "."], { fake: secretiveFleet(), files });
+  expect([code, JSON.parse(out).logs]).toEqual([0, [{ file: "controller.log", tail: ["an instance serves"] }]]);
+  expect(err).toContain("left out, not named as logs are: ");
+});

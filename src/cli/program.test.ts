@@ -405,3 +405,19 @@ test("the store's own commands are told which store, and in which file its passw
     ["import", "x.db", undefined, undefined, true, "json"],
   ]);
 });
+
+test("a mistake in the command line is JSON too where the output is, wherever the option stands", async () => {
+  const told = (args: readonly string[]) => runCli(args, { fake: fleet() });
+  const limit = await told(["get", "pools", "--limit", "x", "-o", "json"]);
+  expect([limit.code, JSON.parse(limit.err)]).toEqual([
+    2,
+    {
+      error: {
+        code: "commander_invalid_argument",
+        message: "error: option '--limit <n>' argument 'x' is invalid. Allowed: a whole number from 1 to 1000.",
+      },
+    },
+  ]);
+  const unknown = await told(["--output=json", "bogus"]);
+  expect([unknown.code, JSON.parse(unknown.err).error.code]).toEqual([2, "commander_unknown_command"]);
+});

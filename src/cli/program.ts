@@ -12,15 +12,25 @@ import { VERSION } from "./version.ts";
 /** Runs one command line (without the program's name) and returns its exit code. Never throws. */
 export async function runProgram(args: readonly string[], context: CliContext, processes: ProcessCommands): Promise<ExitCode> {
   let code: ExitCode = EXIT.done;
-  const program = buildProgram(context, processes, (result) => {
+  const isJson = wantsJson(args);
+  const program = buildProgram(context, processes, isJson ? () => undefined : context.err, (result) => {
     code = result;
   });
   try {
     await program.parseAsync(args, { from: "user" });
     return code;
   } catch (error) {
-    return tellError(error, context, program.opts<Partial<GlobalOptions>>());
+    return tellError(
+      error,
+      context,
+      isJson ? { ...program.opts<Partial<GlobalOptions>>(), output: "json" } : program.opts<Partial<GlobalOptions>>(),
+    );
   }
+}
+
+/** Told by the words alone: where they are wrong, their options may not have been understood. */
+function wantsJson(args: readonly string[]): boolean {
+  return args.some((arg, at) => /^(-o=?json|--output=json)$/.test(arg) || (arg === "json" && /^(-o|--output)$/.test(args[at - 1] ?? "")));
 }
 
 const HELP = `
@@ -37,12 +47,13 @@ Exit codes: 0 done, 1 failed, 2 the command line or a file is wrong, 3 refused, 
 
 type Ended = (code: ExitCode) => void;
 
-function buildProgram(context: CliContext, processes: ProcessCommands, ended: Ended): Command {
+/** `tellUsage` gets what is wrong in the command line, as text. */
+function buildProgram(context: CliContext, processes: ProcessCommands, tellUsage: CliContext["err"], ended: Ended): Command {
   const program = new Command("relevo")
     .description("Keeps fleets of long-running, expensive-to-kill work alive on capacity that can vanish.")
     .version(VERSION)
     .exitOverride()
-    .configureOutput({ writeOut: context.out, writeErr: context.err })
+    .configureOutput({ writeOut: context.out, writeErr: tellUsage })
     .showHelpAfterError("(relevo --help shows what there is)")
     .configureHelp({ showGlobalOptions: true })
     .addHelpText("after", HELP)

@@ -7,6 +7,11 @@ import { rfc1123Label } from "../model/names.ts";
 
 const name = rfc1123Label;
 
+/** It becomes a header: what cannot stand in one would be told, with all of it, by whoever refuses it. */
+const token = z.string().refine((text) => /^[\x20-\x7e]+$/.test(text), "it must be one line of printable ASCII");
+/** An address alone: a password in it would be shown wherever the address is. */
+const httpUrl = z.string().refine(isHttpUrl, "it must be a URL of http or https, without user and password");
+
 const common = {
   /** Several may have one name where no site has two of them: a route and a credential of its own for each. */
   name,
@@ -18,7 +23,7 @@ const common = {
 const tls = z.strictObject({ caFile: z.string().optional(), serverName: z.string().optional() }).optional();
 
 export const connectionSchema = z.discriminatedUnion("kind", [
-  z.strictObject({ ...common, kind: z.literal("queue"), url: z.url(), token: z.string().min(1) }),
+  z.strictObject({ ...common, kind: z.literal("queue"), url: httpUrl, token }),
   z.strictObject({ ...common, kind: z.literal("postgresql"), url: z.string().min(1) }),
   z.strictObject({ ...common, kind: z.literal("redis"), url: z.string().min(1), tls }),
   z.strictObject({
@@ -34,18 +39,18 @@ export const connectionSchema = z.discriminatedUnion("kind", [
     ...common,
     kind: z.literal("sqs"),
     region: z.string().min(1),
-    endpoint: z.url().optional(),
+    endpoint: httpUrl.optional(),
     /** Absent: the credentials chain of the AWS SDK. */
     credentials: z.strictObject({ accessKeyId: z.string(), secretAccessKey: z.string() }).optional(),
   }),
   z.strictObject({
     ...common,
     kind: z.literal("google-monitoring"),
-    endpoint: z.url().default("https://monitoring.googleapis.com"),
+    endpoint: httpUrl.default("https://monitoring.googleapis.com"),
     /** A service account's key file, or the machine's own identity. */
     auth: z.union([z.strictObject({ keyFile: z.string() }), z.literal("metadata"), z.literal("none")]).default("metadata"),
   }),
-  z.strictObject({ ...common, kind: z.literal("prometheus"), url: z.url(), bearerToken: z.string().optional(), tls }),
+  z.strictObject({ ...common, kind: z.literal("prometheus"), url: httpUrl, bearerToken: token.optional(), tls }),
 ]);
 export type Connection = z.output<typeof connectionSchema>;
 export type ConnectionKind = Connection["kind"];
@@ -54,6 +59,11 @@ export type ConnectionOf<K extends ConnectionKind> = Extract<Connection, { reado
 export const connectionsSchema = z
   .strictObject({ connections: z.array(connectionSchema).max(200) })
   .refine(({ connections }) => connections.every(isTheOnlyOne), "two connections have one name at one site");
+
+function isHttpUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
+}
 
 function isTheOnlyOne(connection: Connection, index: number, all: readonly Connection[]): boolean {
   return all.slice(0, index).every((other) => other.name !== connection.name || !shareASite(other, connection));

@@ -52,7 +52,7 @@ test("what is wrong is told by line and field, and never what is in it", () => {
   );
   expect(told(head)).toMatch(/^connections\.yaml:2:5: connections\[0\]\.token is missing/);
   expect(told("connections:\n  - name: main\n    kind: queue\n    url: s3cret\n    token: t\n")).toMatch(
-    /^connections\.yaml:4:10: connections\[0\]\.url is not valid/,
+    /^connections\.yaml:4:10: connections\[0\]\.url: it must be a URL of http or https/,
   );
   expect(told(`${head}    tokn: s3cret\n    token: t\n`)).toMatch(/connections\[0\]\.tokn is no field/);
   expect(told("connections: [\n")).toMatch(/^connections\.yaml:\d+:\d+: this is not YAML/);
@@ -108,4 +108,40 @@ test("a file that is wrong at the start is told to whoever starts", () => {
   const clock = new VirtualClock();
   const read = () => readConnections(join(folder, "nowhere.yaml"), {});
   expect(() => new ConnectionFile({ read, clock, log: () => undefined })).toThrow(/nowhere\.yaml: it cannot be read/);
+});
+
+test("what cannot stand in a header or would be shown with an address is refused at once: nothing repeats a secret later (K8)", () => {
+  const head = "connections:\n  - name: main\n    kind: queue\n";
+  const good = "    url: http://127.0.0.1:7091\n";
+  const refused = [
+    told(`${head}${good}    token: "hunter2\\nhunter3"\n`),
+    told(`${head}${good}    token: hunter2€\n`),
+    told(`${head}    url: http://u:hunter2@127.0.0.1\n    token: t\n`),
+    told(`${head}    url: file:///hunter2\n    token: t\n`),
+  ];
+  expect(refused).toEqual([
+    "connections.yaml:5:12: connections[0].token: it must be one line of printable ASCII",
+    "connections.yaml:5:12: connections[0].token: it must be one line of printable ASCII",
+    "connections.yaml:4:10: connections[0].url: it must be a URL of http or https, without user and password",
+    "connections.yaml:4:10: connections[0].url: it must be a URL of http or https, without user and password",
+  ]);
+});
+
+test("aliases without end are one sentence with the file", () => {
+  expect(told("connections: &a [*a]\n")).toBe("connections.yaml: it has YAML aliases, which are not taken here");
+});
+
+test("a device or a pipe neither fills the memory nor holds the controller up", () => {
+  const text = 'connections: [{ name: main, kind: queue, url: "http://127.0.0.1", token: "${file:/dev/zero}" }]';
+  const folder = mkdtempSync(join(tmpdir(), "relevo-connections-"));
+  try {
+    const path = join(folder, "connections.yaml");
+    writeFileSync(path, text);
+    expect(() => readConnections(path, {})).toThrow("connections[0].token: the file /dev/zero cannot be read");
+    expect(() => readConnections("/dev/zero", {})).toThrow("/dev/zero: it cannot be read");
+    writeFileSync(path, `connections: [] # ${"x".repeat(1024 * 1024)}`);
+    expect(() => readConnections(path, {})).toThrow("it is larger than 1 MiB");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

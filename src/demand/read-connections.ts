@@ -2,8 +2,8 @@
  * The file of connections: YAML, with secrets filled in from the environment and from files, so that it can be kept without one in it. Whatever is wrong is told by
  * line and field; what is in a field is never shown.
  */
-import { readFileSync } from "node:fs";
-import { isNode, LineCounter, parseDocument } from "yaml";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { type Document, isNode, LineCounter, parseDocument } from "yaml";
 import { RelevoError } from "../kernel/errors.ts";
 import { formatPath, problemsOf } from "../model/problems.ts";
 import { type Connection, connectionsSchema } from "./connections.ts";
@@ -16,15 +16,16 @@ type Path = readonly (string | number)[];
 
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly read: (path: string) => Buffer;
+  /** At most `mostBytes` and one more, by which more is seen. */
+  readonly read: (path: string, mostBytes: number) => Buffer;
 }
 
 /** Throws `connections_invalid`. */
 export function readConnections(path: string, env: Surroundings["env"]): readonly Connection[] {
-  const surroundings: Surroundings = { env, read: (file) => readFileSync(file) };
+  const surroundings: Surroundings = { env, read: readRegularFile };
   let text: Buffer;
   try {
-    text = surroundings.read(path);
+    text = surroundings.read(path, MAX_FILE_BYTES);
   } catch (cause) {
     throw invalid(`${path}: it cannot be read`, cause);
   }
@@ -57,13 +58,37 @@ export function parseConnections(text: string, file: string, surroundings: Surro
     if (typeof value !== "object" || value === null) return value;
     return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, fill(each, [...path, key])]));
   };
-  const input = fill(document.toJS() ?? { connections: [] }, []);
+  const input = fill(plain(document, file) ?? { connections: [] }, []);
   const parsed = connectionsSchema.safeParse(input);
   if (parsed.success) return parsed.data.connections;
   const problems = problemsOf(connectionsSchema, parsed.error, input).map(
     ({ path, sentence, allowed }) => `${at(path)}: ${sentence}${allowed === undefined ? "" : ` (allowed: ${allowed})`}`,
   );
   throw invalid(problems.join("; "));
+}
+
+/** Without aliases: what they stand for may be without end. */
+function plain(document: Document, file: string): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 0 });
+  } catch (cause) {
+    throw invalid(`${file}: it has YAML aliases, which are not taken here`, cause);
+  }
+}
+
+/** A pipe would hold the caller up for ever, and a device has no end. */
+function readRegularFile(path: string, mostBytes: number): Buffer {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    if (!fstatSync(file).isFile()) throw new Error(`${path} is no regular file`);
+    const bytes = Buffer.alloc(mostBytes + 1);
+    let filled = 0;
+    for (let read = -1; read !== 0 && filled < bytes.length; filled += read)
+      read = readSync(file, bytes, filled, bytes.length - filled, null);
+    return bytes.subarray(0, filled);
+  } finally {
+    closeSync(file);
+  }
 }
 
 function filled(text: string, { env, read }: Surroundings, refuse: (why: string) => RelevoError): string {
@@ -75,7 +100,7 @@ function filled(text: string, { env, read }: Surroundings, refuse: (why: string)
     }
     let secret: Buffer;
     try {
-      secret = read(name);
+      secret = read(name, MAX_SECRET_BYTES);
     } catch {
       throw refuse(`the file ${name} cannot be read`);
     }

@@ -209,7 +209,7 @@ export class QueueClient {
         if (text.length > MAX_LINE_BYTES) throw invalid("a line of the stream is too long");
       }
     } catch (error) {
-      throw asReported(error, bound, signal);
+      throw this.#asReported(error, bound, signal);
     } finally {
       bound.end();
     }
@@ -222,10 +222,20 @@ export class QueueClient {
     try {
       return parse(await textOf(await this.#send(method, path, body, bound.signal)));
     } catch (error) {
-      throw asReported(error, bound, signal);
+      throw this.#asReported(error, bound, signal);
     } finally {
       bound.end();
     }
+  }
+
+  /** What refuses a header or an address names all of it: neither token nor password may get into a sentence. */
+  #asReported(error: unknown, bound: Bound, signal: AbortSignal | undefined): unknown {
+    if (error instanceof RelevoError) return error;
+    if (signal?.aborted) return signal.reason;
+    if (bound.isOver) return unreachable("it did not answer in time", error);
+    const reason = reasonOf(error);
+    const shown = reason.replaceAll(this.#token, "…").replaceAll(/\/\/[^/@\s]*@/g, "//…@");
+    return shown === reason ? unreachable(reason, error) : unreachable(shown);
   }
 
   async #send(method: string, path: Path, body: unknown, signal: AbortSignal): Promise<Response> {
@@ -293,12 +303,6 @@ class Bound {
       this.#controller.abort();
     });
   }
-}
-
-function asReported(error: unknown, bound: Bound, signal: AbortSignal | undefined): unknown {
-  if (error instanceof RelevoError) return error;
-  if (signal?.aborted) return signal.reason;
-  return unreachable(bound.isOver ? "it did not answer in time" : reasonOf(error), error);
 }
 
 function reasonOf(error: unknown): string {

@@ -3,7 +3,7 @@
  * It holds what the API shows, which has no blueprint, no environment, no Secret and no body of a notice; and whatever still looks like a secret is taken out.
  */
 import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync, writeFileSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import querystring from "node:querystring";
 import { z } from "zod";
 import { formatInstant } from "../../kernel/clock.ts";
@@ -29,6 +29,8 @@ const ITEMS_MAX = 1_000;
 const POOLS_EXPLAINED_MAX = 100;
 const LOG_TAIL_BYTES = 2 * 1024 * 1024;
 const LOG_FILES_MAX = 50;
+/** Keys, stores and kubeconfigs lie beside logs: of a folder only what is called like one is taken. */
+const LOG_NAME = /\.(log|out|err|txt|jsonl)(\.|$)|^(stdout|stderr|syslog|messages)\b/;
 
 const LISTS: Readonly<Record<string, string>> = {
   pools: "/v1/pools",
@@ -62,7 +64,7 @@ export async function bundle(context: CliContext, options: BundleOptions): Promi
     at,
     versions: { relevo: VERSION, node: process.versions.node, platform: `${process.platform} ${process.arch}` },
     ...(await readAll(client)),
-    logs: (options.logs ?? []).flatMap((path) => logsIn(resolve(context.cwd, path))),
+    logs: (options.logs ?? []).flatMap((path) => logsIn(context, resolve(context.cwd, path))),
   });
   const text = `${JSON.stringify(content, null, 1)}\n`;
   const file = options.file ?? `relevo-bundle-${at.replaceAll(/[:.]/g, "-")}.json`;
@@ -97,6 +99,9 @@ async function readAll(client: ControllerClient): Promise<Readonly<Record<string
   return parts;
 }
 
+/** What `relevo up` keeps beside its store. */
+const KEY_FILES = ["gateway.key", "store.db.lease-key", "webhook.secret"];
+
 /** What this command knows to be secret, wherever it turns up. */
 function secretsOf(context: CliContext): readonly string[] {
   const run = readRunFile(context.cwd);
@@ -109,6 +114,7 @@ function secretsOf(context: CliContext): readonly string[] {
     RELEVO_STORE_PASSWORD_FILE === undefined ? undefined : textOf(resolve(context.cwd, RELEVO_STORE_PASSWORD_FILE)),
     run?.token,
     run?.webhookSecret,
+    ...(run === undefined ? [] : KEY_FILES.map((name) => textOf(join(dirname(dirname(run.kubeconfig)), name)))),
   ].flatMap((secret) => secret ?? []);
 }
 
@@ -128,16 +134,23 @@ function textOf(path: string): string | undefined {
   }
 }
 
-function logsIn(path: string): readonly { readonly file: string; readonly tail: readonly string[] }[] {
+function logsIn(context: CliContext, path: string): readonly { readonly file: string; readonly tail: readonly string[] }[] {
   try {
-    if (!statSync(path).isDirectory()) return [{ file: basename(path), tail: tailOf(path) }];
+    const asked = statSync(path);
+    if (asked.isFile()) return [{ file: basename(path), tail: tailOf(path) }];
+    if (!asked.isDirectory())
+      throw new UsageError("file_unreadable", `${path} is no file and no folder.`, { allowed: "files, or folders of them" });
     const files = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isFile());
+    const others = files.filter(({ name }) => !LOG_NAME.test(name));
+    if (others.length > 0) context.err(`${path}: left out, not named as logs are: ${others.map(({ name }) => name).join(", ")}\n`);
     return files
+      .filter(({ name }) => LOG_NAME.test(name))
       .slice(0, LOG_FILES_MAX)
       .map(({ name }) => name)
       .toSorted()
       .map((name) => ({ file: name, tail: tailOf(join(path, name)) }));
   } catch (cause) {
+    if (cause instanceof UsageError) throw cause;
     throw new UsageError("file_unreadable", `${path} cannot be read.`, { found: (cause as NodeJS.ErrnoException).code, cause });
   }
 }

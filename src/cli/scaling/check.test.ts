@@ -90,3 +90,13 @@ test("only what is open of it is finished, and doctor shows it until then", asyn
   );
   expect((await runCli(["promote", "--done", "nothing"], { fake })).err).toContain("(exception_unknown)");
 });
+
+test("of recording an exception and of finishing one nothing is passed over in silence", async () => {
+  const fake = with_({ exceptions: [OPEN] });
+  const recording = ["--before", "gate", "--why", "w", "--follow-up", "f"];
+  const mixed = await runCli(["promote", "capture", ...recording, "--done", "exception-1"], { fake });
+  const item = await runCli(["promote", "capture", ...recording, "--item", "2"], { fake });
+  expect([mixed.code, item.code, fake.calls]).toEqual([2, 2, []]);
+  expect(mixed.err).toContain("found: --before, --why, --follow-up beside --done");
+  expect(item.err).toContain("found: --item without --done");
+});

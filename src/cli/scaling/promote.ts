@@ -17,9 +17,23 @@ export interface PromoteOptions extends GlobalOptions {
 }
 
 export async function promote(context: CliContext, name: string | undefined, options: PromoteOptions): Promise<ExitCode> {
+  refuseMixed(options);
   const exception = options.done === undefined ? await record(context, name, options) : await finish(context, name, options.done, options);
   context.out(renderDocument(exception, options.output) ?? textOf(exception));
   return exception.open ? EXIT.held : EXIT.done;
+}
+
+/** What would be passed over is a mistake: the other one of both would be done in its place. */
+function refuseMixed({ what, before, why, followUp, done, item }: PromoteOptions): void {
+  const recording = { "--what": what, "--before": before, "--why": why, "--follow-up": followUp };
+  const given = Object.entries(done === undefined ? { "--item": item } : recording).flatMap(([option, value]) =>
+    value === undefined ? [] : [option],
+  );
+  if (given.length === 0) return;
+  throw new UsageError("record_or_done", "An exception is recorded, or follow-ups of one are done: one after the other.", {
+    found: `${given.join(", ")} ${done === undefined ? "without" : "beside"} --done`,
+    allowed: "--item with --done alone; --what, --before, --why and --follow-up without it",
+  });
 }
 
 async function record(context: CliContext, name: string | undefined, options: PromoteOptions): Promise<ExceptionView> {
