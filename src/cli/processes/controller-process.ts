@@ -3,7 +3,7 @@ import { FreezeConfigs } from "../../control/freeze-config.ts";
 import { electedMembers, type Members } from "../../control/members.ts";
 import { ConnectionFile } from "../../demand/connection-file.ts";
 import { readConnections } from "../../demand/read-connections.ts";
-import { ServiceDriver } from "../../drivers/service/service-driver.ts";
+import { driverFor } from "../../drivers/drivers.ts";
 import { LeaseTokens } from "../../lease/token.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
@@ -94,7 +94,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
   const composed = composeController({
     kube,
     store,
-    driver: new ServiceDriver({ clock: systemClock }),
+    driver: driverFor({ clock: systemClock }),
     clock: systemClock,
     random: systemRandom,
     ids: systemIds,

@@ -14,6 +14,8 @@ export interface GetOnce {
   readonly path: string;
   /** As the `Host` header says it. */
   readonly authority: string;
+  /** More of them, each with its name and without line breaks. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly connectLimitMs: number;
   /** From the beginning to the last byte. */
   readonly limitMs: number;
@@ -65,7 +67,8 @@ export function getOnce(get: GetOnce): Promise<HttpAnswer> {
         else finish(answer);
       }, fail),
     );
-    socket.write(`GET ${get.path} HTTP/1.1\r\nhost: ${get.authority}\r\nconnection: close\r\n\r\n`);
+    const more = Object.entries(get.headers ?? {}).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.write(`GET ${get.path} HTTP/1.1\r\nhost: ${get.authority}\r\nconnection: close\r\n${more.join("")}\r\n`);
   });
 }
 

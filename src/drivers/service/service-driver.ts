@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { Agent, request as send } from "undici";
 import type { z } from "zod";
 import { type Clock, formatInstant } from "../../kernel/clock.ts";
-import { type ErrorClass, RelevoError } from "../../kernel/errors.ts";
+import { RelevoError } from "../../kernel/errors.ts";
 import {
   callAnswerSchema,
   type Health,
@@ -16,6 +16,7 @@ import {
   protocolErrorSchema,
 } from "../../model/protocol.ts";
 import { type Slots, slotsSchema } from "../../model/slots.ts";
+import { authorityOf as at, faultOf, TIMED_OUT } from "../faults.ts";
 import { getOnce } from "./get-once.ts";
 import type { CallOutcome, InstanceCall, InstanceDriver, InstanceHealth, InstanceTarget } from "../port.ts";
 
@@ -149,7 +150,7 @@ export class ServiceDriver implements InstanceDriver {
         sockets: this.#reads,
       });
     } catch (error) {
-      throw faultOf(error, target, READ_LIMIT_MS);
+      throw faultOf(error, at(target), READ_LIMIT_MS);
     }
   }
 
@@ -169,15 +170,11 @@ export class ServiceDriver implements InstanceDriver {
       });
       return { status: response.statusCode, text: await response.body.text() };
     } catch (error) {
-      throw faultOf(error, target, CALL_LIMIT_MS);
+      throw faultOf(error, at(target), CALL_LIMIT_MS);
     } finally {
       timer.cancel();
     }
   }
-}
-
-function at(target: InstanceTarget): string {
-  return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
 }
 
 function parseAnswer<T>(answer: Answer, schema: z.ZodType<T>, target: InstanceTarget): T {
@@ -219,40 +216,4 @@ function parseError(text: string): { readonly code: string; readonly message: st
   } catch {
     return undefined; // an error page of something else: the status says enough
   }
-}
-
-/** No connection came about, so nothing can have happened there. */
-const NOT_CONNECTED = [
-  "ECONNREFUSED",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "EHOSTDOWN",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EADDRNOTAVAIL",
-  "UND_ERR_CONNECT_TIMEOUT",
-  "CONNECT_LIMIT",
-];
-/** `HTTPParserError` is a name: undici gives it no code when the first bytes are not HTTP at all. */
-const NOT_THE_PROTOCOL = ["UND_ERR_RES_EXCEEDED_MAX_SIZE", "HTTPParserError", "TOO_LONG", "NOT_HTTP"];
-/** The reason of our own abort. */
-const TIMED_OUT = Object.assign(new Error("the limit of the call"), { code: "LIMIT" });
-
-function faultOf(cause: unknown, target: InstanceTarget, limitMs: number): RelevoError {
-  const found = codeOf(cause);
-  const describe = (code: string, sentence: string, errorClass: ErrorClass) =>
-    new RelevoError(code, sentence, { class: errorClass, found, cause });
-  if (NOT_CONNECTED.includes(found))
-    return describe("instance_unreachable", `The instance at ${at(target)} cannot be reached.`, "retryable");
-  if (found === "LIMIT" || found === "ETIMEDOUT")
-    return describe("instance_timeout", `The instance at ${at(target)} did not answer within ${limitMs} ms.`, "retryable");
-  if (NOT_THE_PROTOCOL.includes(found))
-    return describe("instance_answer_invalid", `What listens at ${at(target)} does not speak the protocol.`, "terminal");
-  return describe("instance_connection_lost", `The connection to the instance at ${at(target)} was lost before its answer.`, "retryable");
-}
-
-function codeOf(error: unknown): string {
-  if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string" && !error.code.startsWith("HPE_"))
-    return error.code;
-  return error instanceof Error ? error.name : "unknown";
 }
