@@ -1,5 +1,6 @@
 /** The commands, their options and their help. What a command does is imported when it is called, so that `--help` is quick. */
 import { Command, Option } from "commander";
+import { RelevoError } from "../kernel/errors.ts";
 import { addProcesses } from "./add-processes.ts";
 import { addScaling, addVerifyScaling } from "./add-scaling.ts";
 import { type CliContext, type GlobalOptions, OUTPUTS } from "./context.ts";
@@ -21,11 +22,17 @@ export async function runProgram(args: readonly string[], context: CliContext, p
     return code;
   } catch (error) {
     return tellError(
-      error,
+      asInterrupted(error, context),
       context,
       isJson ? { ...program.opts<Partial<GlobalOptions>>(), output: "json" } : program.opts<Partial<GlobalOptions>>(),
     );
   }
+}
+
+/** What was waiting when the user interrupted knows of a signal alone. */
+function asInterrupted(error: unknown, { signal }: CliContext): unknown {
+  if (!signal.aborted || !(error instanceof Error) || error.name !== "AbortError") return error;
+  return new RelevoError("interrupted", "The command was interrupted.", { class: "cancelled", cause: error });
 }
 
 /** Told by the words alone: where they are wrong, their options may not have been understood. */

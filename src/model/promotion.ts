@@ -2,7 +2,12 @@
 import { z } from "zod";
 import type { Instant } from "../kernel/clock.ts";
 
-const line = z.string().min(1).max(1_000);
+/** Shown on terminals as it is. */
+const line = z
+  .string()
+  .min(1)
+  .max(1_000)
+  .regex(/^\P{Cc}*$/u, "one line without control characters");
 
 export const promotionDraftSchema = z.strictObject({
   what: line,

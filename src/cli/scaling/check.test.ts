@@ -100,3 +100,10 @@ test("of recording an exception and of finishing one nothing is passed over in s
   expect(mixed.err).toContain("found: --before, --why, --follow-up beside --done");
   expect(item.err).toContain("found: --item without --done");
 });
+
+test("what an operator notes cannot hold what a terminal obeys", async () => {
+  const fake = with_({});
+  const { code, err } = await runCli(["promote", "capture", "--before", "a\u001b[31mred", "--why", "w", "--follow-up", "f"], { fake });
+  expect([code, fake.calls]).toEqual([2, []]);
+  expect(err).not.toContain("\u001b");
+});
