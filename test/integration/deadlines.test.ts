@@ -1,6 +1,7 @@
 /** Interruptions with a deadline, with and without room for a replacement (S3, S4, D6, D18). Level: simulated. */
 import { afterEach, expect, test } from "vitest";
 import type { InstanceRecord } from "../../src/model/instance.ts";
+import { spotInterruptionWarning } from "../../src/notices/eventbridge/compose.ts";
 import { Harness, ordersPool } from "./harness.ts";
 
 const MINUTE = 60_000;
@@ -110,4 +111,28 @@ test("a freeze whose end has come is told of no more: the pool, and with it who 
   expect((await harness.pool()).freeze).toMatchObject({ why: "holiday" });
   await harness.pass(MINUTE);
   expect((await harness.pool()).freeze).toBe(null);
+});
+
+test("a notice that comes 119 s late and 50 duplicates of it are one evacuation: it drains at once, one successor is made, and what it could not finish is counted as lost to its deadline (S3, S4, D18)", async () => {
+  harness = await Harness.start({ provisioner: { vanishAfterMs: 1_000 } });
+  const [victim] = await harness.serve();
+  const node = victim?.incarnation.nodeName ?? "";
+  const machineId = harness.machineOf(node);
+  const late = spotInterruptionWarning({ id: "event-1", at: harness.clock.now() - 119_000, machineId });
+  harness.gateways[0]?.hold(victim?.id ?? "", { requests: 2 });
+  const before = harness.clock.now();
+  harness.cluster.provisioner.interrupt(node, { deadlineMs: 1_000 });
+  const answers = [];
+  for (let copy = 0; copy <= 50; copy += 1) answers.push((await harness.notify(late)).status);
+  expect([new Set(answers), harness.clock.now() - before]).toEqual([new Set([202]), 0]);
+  await harness.until("it drains at once", async () => (await harness.phase(victim?.id ?? "")) === "draining", 100);
+  expect((await harness.instance(victim?.id ?? "")).drainLoss).toBe("deadline");
+
+  await harness.until("it is gone", async () => (await harness.phase(victim?.id ?? "")) === "deleted");
+  await harness.untilServing(2);
+  await harness.pass(5 * MINUTE);
+  expect((await harness.pool()).losses).toEqual([{ loss: "deadline", instances: 1, obligations: 2, assumedSeals: 0 }]);
+  const made = (await harness.store.listInstances("default/orders", 10)).filter(({ replaces }) => replaces === victim?.id);
+  expect(made.length).toBe(1);
+  expect((await harness.evidence()).filter(({ reason }) => reason === "spot_interruption").length).toBe(1);
 });

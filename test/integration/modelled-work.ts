@@ -153,6 +153,12 @@ export class ModelledWork {
     };
   }
 
+  /** Addresses of processes that have a job which hangs. */
+  hanging(): readonly string[] {
+    const processes = [...(this.#instances?.processes ?? [])];
+    return processes.flatMap(([host, { bootId }]) => ((this.#jobs.get(bootId) ?? []).some(({ hangs }) => hangs) ? [host] : []));
+  }
+
   /** Of a process: what it has not finished. */
   unfinishedOf(bootId: string): number {
     return this.#jobs.get(bootId)?.length ?? 0;

@@ -231,3 +231,45 @@ test("a lost worker's jobs are counted, and another takes them", async () => {
   const lost = await harness.store.countLosses(POOL);
   expect(lost).toMatchObject([{ loss: "forced", obligations: 2 }]);
 });
+
+test("a stuck worker in a scale-in: it goes first, nobody cuts its slot, it holds up no other, and it is gone once its child was reaped (K5, I22)", async () => {
+  await start();
+  await harness.untilServing(1, POOL);
+  await settle();
+  harness.work.add(400);
+  await harness.untilServing(6, POOL);
+  harness.work.backlog.length = 0;
+  harness.work.backlog.push(true);
+  await harness.until("one hangs", () => harness.work.hanging().length === 1 && harness.work.taken === 1, 20_000);
+  const [host] = harness.work.hanging();
+  const stuck = (await harness.serving(POOL)).find(({ incarnation }) => incarnation.host === host);
+  expect(stuck).toBeDefined();
+
+  const left = async () => (await harness.records(POOL)).map(({ id, phase }) => `${id} ${phase}`).toSorted();
+  await harness.until("all others that are too many have gone", async () => (await left()).length === 2, 300_000);
+  await harness.pass(120_000);
+  expect(await left()).toContain(`${stuck?.id} draining`);
+  expect(harness.work).toMatchObject({ interrupted: 0, taken: 1 });
+
+  harness.work.reapAll();
+  await harness.until("it is gone", async () => (await harness.phase(stuck?.id ?? "", POOL)) === "deleted", 30_000);
+  expect((await harness.instance(stuck?.id ?? "", POOL)).seal).toBe("confirmed");
+  expect((await harness.serving(POOL)).length).toBe(1);
+  expect(harness.work.interrupted).toBe(0);
+});
+
+test("84 may be made for 42 jobs, and 42 are; those that are still coming are counted, and no job asks for a second one (K1)", async () => {
+  await start(
+    capturePool({ target: 0.5, tolerance: 0, up: { step: { instances: 100, per: "5s" } } }, { size: { desired: 1, floor: 1, max: 84 } }),
+  );
+  await harness.untilServing(1, POOL);
+  await settle();
+  harness.work.jobMs = 600_000;
+  harness.work.add(42);
+  await harness.until("its size is decided", async () => (await desired()) === 42, 1_000);
+  await harness.until("all are made", async () => (await harness.records(POOL)).length === 42);
+  expect((await harness.serving(POOL)).length).toBeLessThan(42);
+  await harness.pass(120_000);
+  expect([await desired(), (await harness.records(POOL)).length, harness.work.interrupted]).toEqual([42, 42, 0]);
+  expect((await harness.store.listInstances(POOL, 200)).length).toBe(42);
+});
