@@ -7,7 +7,7 @@ import { isLeaving } from "../model/phase.ts";
 import { type Placement, placementSchema } from "../model/placement.ts";
 import type { PoolDocument } from "../model/pool.ts";
 import type { NodeSnapshot, PodSnapshot } from "../plan/snapshot.ts";
-import { ownerOf, replicaSetNamedBy } from "./owners.ts";
+import { isForeign, ownerOf, replicaSetNamedBy } from "./owners.ts";
 import type { World } from "./world.ts";
 
 export interface ObjectsInput {
@@ -210,6 +210,6 @@ function byLiveliness(a: KubePod, b: KubePod): number {
 
 function objectsGone({ world, trouble }: ObjectsInput, { objects }: InstanceRecord, pods: readonly KubePod[]): boolean | null {
   if (trouble !== undefined) return null;
-  if (pods.length > 0) return false;
+  if (pods.some((pod) => !isForeign(pod, objects, replicaSetNamedBy(pod, world)))) return false;
   return objects.every((object) => workloadOf(object, world)?.metadata.uid !== object.uid);
 }

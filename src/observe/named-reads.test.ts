@@ -68,6 +68,25 @@ test.each<[Absence, string, (kube: KubeApi) => Promise<unknown>, boolean]>([
     },
     true,
   ],
+  [
+    "objects",
+    "a pod that is left bears the label and nobody made it",
+    async (kube) => {
+      await kube.delete(DEPLOYMENT);
+      await kube.delete(REPLICA_SET);
+      await kube.patch(POD, { metadata: { ownerReferences: null } });
+    },
+    true,
+  ],
+  [
+    "objects",
+    "the pod's ReplicaSet was let go by its Deployment",
+    async (kube) => {
+      await kube.delete(DEPLOYMENT);
+      await kube.patch(REPLICA_SET, { metadata: { ownerReferences: null } });
+    },
+    true,
+  ],
   ["process", "it runs", async () => {}, false],
   ["process", "its pod is gone", (kube) => kube.delete(POD, { gracePeriodSeconds: 0 }), true],
   ["process", "another container runs in its pod", (kube) => kube.patchStatus(POD, withContainer("test://2", { running: {} })), true],

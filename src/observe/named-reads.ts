@@ -7,10 +7,10 @@ import type { Clock } from "../kernel/clock.ts";
 import type { KubeApi, KubeObject, ObjectRef } from "../kube/api.ts";
 import { findObject } from "../kube/find-object.ts";
 import { DEPLOYMENTS, NODES, PODS, REPLICA_SETS, STATEFUL_SETS } from "../kube/resources.ts";
-import { conditionOf, INSTANCE_LABEL, parseNode, parsePod, parseReplicaSet } from "../kube/types.ts";
+import { conditionOf, INSTANCE_LABEL, type KubePod, type KubeWorkload, parseNode, parsePod, parseReplicaSet } from "../kube/types.ts";
 import type { Incarnation, InstanceRecord, OwnedObject } from "../model/instance.ts";
 import { processOf } from "./instance-objects.ts";
-import { controllerOf, ownerOf } from "./owners.ts";
+import { controllerOf, isForeign, ownerOf } from "./owners.ts";
 
 /**
  * What the read model says of an instance: that its workloads and pods are gone; that its process does not run in its pod any more; that the pod of its
@@ -23,7 +23,7 @@ const ASKED_AGAIN_MS = 1_000;
 const MAX_ASKED_AT_ONCE = 8;
 /** Instances of which answers are kept; of the one that was asked about longest ago they go first, and are asked for again. */
 const MAX_REMEMBERED = 10_000;
-/** An instance has a few ReplicaSets; more pages of them are something that is there. */
+/** An instance has a few ReplicaSets and pods; more pages of them are something that is there. */
 const MAX_LISTED = 100;
 
 interface Asked {
@@ -124,7 +124,9 @@ async function areObjectsAbsent({ id, objects }: InstanceRecord, kube: NamedRead
   for (const namespace of new Set(objects.map((object) => object.namespace))) {
     const sets = await kube.list(REPLICA_SETS, { namespace, labelSelector, limit: MAX_LISTED });
     if (sets.continue !== undefined || sets.items.some((set) => isMadeBy(set, objects))) return false;
-    if ((await kube.list(PODS, { namespace, labelSelector, limit: 1 })).items.length > 0) return false;
+    const pods = await kube.list(PODS, { namespace, labelSelector, limit: MAX_LISTED });
+    if (pods.continue !== undefined) return false;
+    for (const pod of pods.items) if (!(await isNobodys(pod, objects, kube))) return false;
   }
   return true;
 }
@@ -141,14 +143,29 @@ async function isProcessAbsent({ incarnation, objects }: InstanceRecord, kube: N
 async function isPodAbsent({ id, incarnation, objects }: InstanceRecord, kube: NamedReadsOptions["kube"]): Promise<boolean> {
   const found = await findPod(incarnation, objects, kube);
   if (found === undefined || found.metadata.labels?.[INSTANCE_LABEL] !== id) return true;
+  const made = await madeBy(found, kube);
+  return made !== undefined && ownerOf(made.pod, objects, made.replicaSet)?.uid !== objects[0]?.uid;
+}
+
+/** It bears the label and is none of the instance. */
+async function isNobodys(found: KubeObject, objects: readonly OwnedObject[], kube: NamedReadsOptions["kube"]): Promise<boolean> {
+  const made = await madeBy(found, kube);
+  return made !== undefined && isForeign(made.pod, objects, made.replicaSet);
+}
+
+/** The pod with the ReplicaSet that it names; undefined when either is malformed: nothing can be said of it. */
+async function madeBy(
+  found: KubeObject,
+  kube: NamedReadsOptions["kube"],
+): Promise<{ readonly pod: KubePod; readonly replicaSet: KubeWorkload | undefined } | undefined> {
   const pod = parsePod(found);
-  if (!pod.ok) return false;
+  if (!pod.ok) return undefined;
   const { namespace } = pod.value.metadata;
   const direct = controllerOf(pod.value);
-  const set = direct?.kind === "ReplicaSet" ? await findObject(kube, { type: REPLICA_SETS, namespace, name: direct.name }) : undefined;
+  if (direct?.kind !== "ReplicaSet") return { pod: pod.value, replicaSet: undefined };
+  const set = await findObject(kube, { type: REPLICA_SETS, namespace, name: direct.name });
   const parsed = set === undefined ? undefined : parseReplicaSet(set);
-  if (parsed?.ok === false) return false;
-  return ownerOf(pod.value, objects, parsed?.value)?.uid !== objects[0]?.uid;
+  return parsed?.ok === false ? undefined : { pod: pod.value, replicaSet: parsed?.value };
 }
 
 async function findPod(

@@ -17,6 +17,17 @@ export function ownerOf(pod: KubePod, objects: readonly OwnedObject[], replicaSe
   return deployment && objects.find(({ uid }) => uid === deployment.uid);
 }
 
+/**
+ * Whether the pod is surely nobody's of ours, whatever its labels say: nobody made it, or somebody else did. While its ReplicaSet is not to be seen it may be ours:
+ * pods outlive it. Of an instance whose objects are not recorded only a pod that nobody made is known to be none of it.
+ */
+export function isForeign(pod: KubePod, objects: readonly OwnedObject[], replicaSet: KubeWorkload | undefined): boolean {
+  const direct = controllerOf(pod);
+  if (direct === undefined) return true;
+  if (objects.length === 0 || ownerOf(pod, objects, replicaSet) !== undefined) return false;
+  return direct.kind !== "ReplicaSet" || replicaSet?.metadata.uid === direct.uid;
+}
+
 /** By name alone: whether it is the one that owns the pod its UID says. */
 export function replicaSetNamedBy(pod: KubePod, world: Pick<World, "replicaSets">): KubeWorkload | undefined {
   const direct = controllerOf(pod);

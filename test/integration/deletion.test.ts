@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from "vitest";
 import { isNotFound } from "../../src/kube/api.ts";
 import { KubeApiError } from "../../src/kube/api.ts";
-import { CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, NAMESPACES, POOLS } from "../../src/kube/resources.ts";
+import { CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, NAMESPACES, PODS, POOLS } from "../../src/kube/resources.ts";
 import { Harness, ordersPool } from "./harness.ts";
 
 const REF = { type: POOLS, namespace: "default", name: "orders" };
@@ -240,4 +240,17 @@ test("what outlived its instance, because a leader that had been overtaken made 
   const names = (await harness.cluster.api.list(DEPLOYMENTS, { namespace: "default" })).items.map(({ metadata }) => metadata.name);
   expect([first?.id ?? "", "copied", "orders-unknown"].map((name) => names.includes(name))).toEqual([false, true, true]);
   expect(await harness.reasons(), "what the store knows nothing of is told and left alone").toContain("orders-unknown stranger");
+});
+
+test("a pod that bears an instance's label and is nobody's keeps that instance from nothing, and is left alone (D2, I8, I15)", async () => {
+  harness = await Harness.start();
+  const [first] = await harness.serve();
+  const metadata = { name: "stranger", labels: { "relevo.dev/instance": first?.id ?? "", "relevo.dev/pool": "orders" } };
+  const spec = { containers: [{ name: "main", image: "example", command: ["run"] }] };
+  await harness.cluster.api.create(PODS, { apiVersion: "v1", kind: "Pod", metadata, spec }, { namespace: "default" });
+
+  await harness.controlPlane.drain({ instance: first?.id ?? "", by: "an operator", why: "a test" });
+  await harness.until("it is deleted", async () => (await harness.phase(first?.id ?? "")) === "deleted", 120_000);
+  const left = await harness.cluster.api.get({ type: PODS, namespace: "default", name: "stranger" });
+  expect([left.metadata.deletionTimestamp, left.metadata.annotations ?? {}]).toEqual([undefined, {}]);
 });
