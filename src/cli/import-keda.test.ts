@@ -189,3 +189,18 @@ test.each([
   const { code, err } = await runCli(["import", "keda", "-f", "-"], { stdin: text });
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(sentence) as string });
 });
+
+test("a login inside of an address is not copied, and is told (K8)", async () => {
+  const head =
+    "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: { name: capture }\nspec:\n  scaleTargetRef: { name: capture }\n  triggers:\n";
+  const triggers = [
+    "    - { type: prometheus, metadata: { serverAddress: 'http://u:hunter2@metrics:9090/a', query: x, threshold: '4' } }\n",
+    "    - { type: redis, metadata: { address: 'u:hunter2@cache:6379', listName: jobs } }\n",
+  ];
+  const runs = await Promise.all(triggers.map((trigger) => runCli(["import", "keda", "-f", "-"], { stdin: head + trigger })));
+  expect(runs.map(({ code, out }) => [code, out.includes("hunter2"), /(metrics:9090\/a|cache:6379)/.exec(out)?.[0]])).toEqual([
+    [0, false, "metrics:9090/a"],
+    [0, false, "cache:6379"],
+  ]);
+  expect(runs[0]?.out).toContain("serverAddress: holds a login, which is not copied");
+});

@@ -100,7 +100,14 @@ class Reader {
 
   /** Of an address: literally where it holds no secret. */
   address(parameter: string): string | undefined {
-    return this.text(parameter) ?? this.secret(parameter);
+    const said = this.text(parameter);
+    return said === undefined ? this.secret(parameter) : this.withoutLogin(parameter, said);
+  }
+
+  withoutLogin(parameter: string, address: string): string {
+    const bare = address.replace(/^([a-z][\w+.-]*:\/\/)?[^/?#]*@/i, "$1");
+    if (bare !== address) this.tell("todo", parameter, "holds a login, which is not copied: give it to the controller in another way");
+    return bare;
   }
 
   identity(): string | undefined {
@@ -319,7 +326,7 @@ function prometheus(from: Reader, { connection, object }: TriggerContext): Impor
     connection: {
       name: connection,
       kind: "prometheus",
-      url: from.must("serverAddress"),
+      url: from.withoutLogin("serverAddress", from.must("serverAddress")),
       ...(token === undefined ? {} : { bearerToken: token }),
     },
     differences: from.differences,
