@@ -44,6 +44,7 @@ async function serveRelevo(): Promise<void> {
           concurrency: 512,
           healthPath: "/",
           healthEveryMs: 1_000,
+          trino: null,
         },
         members: [
           {

@@ -28,6 +28,15 @@ export const REJECTIONS = {
   token_other_route: { status: 403, sentence: "the token in relevo-token belongs to another route" },
   session_lost: { status: 410, sentence: "the instance that held this session is gone; begin anew" },
   session_unreachable: { status: 503, sentence: "the instance that holds this session cannot be reached" },
+  query_lost: { status: 410, sentence: "the cluster that ran this query is gone, and the query with it" },
+  query_unknown: { status: 404, sentence: "the cluster does not know this query, or not any more" },
+  coordinator_ambiguous: { status: 409, sentence: "two clusters have the same coordinator id: whose query this is cannot be told" },
+  transaction_unknown: { status: 400, sentence: "the transaction's id was not given out by this gateway" },
+  transaction_forged: { status: 403, sentence: "the transaction's id was not signed by this gateway" },
+  transaction_lost: { status: 410, sentence: "the cluster that held this transaction is gone, and the transaction with it" },
+  segment_unknown: { status: 403, sentence: "the segment's address was not given out by this gateway" },
+  segment_lost: { status: 410, sentence: "the cluster that held this segment is gone" },
+  no_group: { status: 404, sentence: "no pool takes statements of this routing group, user and source" },
   body_timeout: { status: 408, sentence: "the request's body did not come in time" },
   body_aborted: { status: 400, sentence: "the request's body ended early" },
   bad_request: { status: 400, sentence: "the request cannot be passed on" },
@@ -35,8 +44,15 @@ export const REJECTIONS = {
 
 export type RejectionCode = keyof typeof REJECTIONS;
 
-/** The whole answer for a rejection: flat headers and a body that says the same to people. */
-export function rejectionAnswer(code: RejectionCode): { readonly status: number; readonly headers: string[]; readonly body: Buffer } {
+/** Flat headers. */
+export interface RejectionAnswer {
+  readonly status: number;
+  readonly headers: string[];
+  readonly body: Buffer;
+}
+
+/** The whole answer for a rejection, with a body that says the same to people. */
+export function rejectionAnswer(code: RejectionCode): RejectionAnswer {
   const { status, sentence } = REJECTIONS[code];
   const body = Buffer.from(`${JSON.stringify({ error: { code, message: sentence } })}\n`);
   const headers = [HEADERS.rejected, code, "content-type", "application/json", "content-length", String(body.length)];

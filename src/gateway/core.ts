@@ -25,6 +25,7 @@ import {
 } from "./membership.ts";
 import { laneOf, WaitingRoom } from "./queue.ts";
 import type { Tokens } from "./tokens.ts";
+import { TransactionsOfQueries } from "./trino/transactions.ts";
 import { drop, Upstream } from "./upstream.ts";
 
 export type GatewayLog = Pick<Logger, "debug" | "info" | "warn" | "error">;
@@ -71,6 +72,7 @@ export class GatewayCore {
   readonly waiting = new WaitingRoom(LIMITS.queuedRequests);
   readonly membership: Membership;
   readonly lobby: Lobby;
+  readonly trinoTransactions = new TransactionsOfQueries();
   readonly faults: FaultCounts = { unrouted: 0, malformed: 0, refusedGenerations: 0 };
   /** True once the gateway was asked to stop: connections are told to end after their answer. */
   stopping = false;
@@ -79,6 +81,7 @@ export class GatewayCore {
   readonly #runtimes = new Map<MemberState, MemberRuntime>();
   readonly #deadlines = new Map<number, Deadlines>();
   #byHost = new Map<string, RouteState | null>();
+  readonly #trinoByHost = new Map<string, readonly RouteState[]>();
   #queueTimer: Timer | null = null;
   #sweepTimer: Timer | null = null;
 
@@ -136,7 +139,7 @@ export class GatewayCore {
   #perform(effect: MembershipEffect): void {
     switch (effect.type) {
       case "applied":
-        this.#byHost.clear();
+        this.#forgetHosts();
         this.log.info({ route: effect.route.route, generation: effect.generation }, "generation applied");
         this.#reportSoon();
         this.lobby.open();
@@ -150,7 +153,7 @@ export class GatewayCore {
         this.#reportSoon();
         break;
       case "route_removed":
-        this.#byHost.clear();
+        this.#forgetHosts();
         this.ledger.forget(effect.route.route);
         break;
       case "member_added":
@@ -182,7 +185,7 @@ export class GatewayCore {
         for (const listener of this.#listeners) listener.checkNow(effect.member);
         break;
       case "capacity":
-        this.#byHost.clear();
+        this.#forgetHosts();
         this.#serveWaiting(effect.route);
         break;
       case "cut_off":
@@ -238,6 +241,25 @@ export class GatewayCore {
     if (listed !== undefined) return listed;
     const label = host.split(".", 1)[0];
     return routes.find((route) => route.route.toLowerCase() === label) ?? (routes.length === 1 ? routes[0] : undefined);
+  }
+
+  /** All routes of Trino clusters that share a `Host`, in the order of their names; `found` is the one that the host alone leads to. */
+  trinoRoutesFor(host: string | undefined, found: RouteState): readonly RouteState[] {
+    const name = hostName(host ?? "");
+    const known = this.#trinoByHost.get(name);
+    if (known !== undefined) return known;
+    const listed = [...this.membership.routes.values()]
+      .filter((route) => route.policy.trino !== null && route.policy.hosts.some((one) => one.toLowerCase() === name))
+      .toSorted((one, other) => (one.route < other.route ? -1 : 1));
+    const routes = listed.length === 0 ? [found] : listed;
+    if (this.#trinoByHost.size >= LIMITS.rememberedHosts) this.#trinoByHost.clear();
+    this.#trinoByHost.set(name, routes);
+    return routes;
+  }
+
+  #forgetHosts(): void {
+    this.#byHost.clear();
+    this.#trinoByHost.clear();
   }
 
   // ---- members and their connections

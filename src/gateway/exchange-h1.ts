@@ -8,6 +8,7 @@ import { Exchange } from "./exchange.ts";
 import { flatToObject, type RequestHead } from "./headers.ts";
 import { LIMITS } from "./limits.ts";
 import type { MemberState, RouteState } from "./membership.ts";
+import type { TrinoTie } from "./trino/tie.ts";
 
 export class H1Exchange extends Exchange {
   readonly #request: IncomingMessage;
@@ -22,8 +23,9 @@ export class H1Exchange extends Exchange {
     path: string,
     head: RequestHead,
     upgradeTo?: string,
+    trino: TrinoTie | null = null,
   ) {
-    super(core, route, request.method ?? "GET", path, head, upgradeTo);
+    super(core, route, request.method ?? "GET", path, head, upgradeTo, trino);
     this.#request = request;
     this.#response = response;
   }

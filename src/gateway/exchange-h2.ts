@@ -8,14 +8,23 @@ import { Exchange } from "./exchange.ts";
 import { flatToObject, type RequestHead } from "./headers.ts";
 import { LIMITS } from "./limits.ts";
 import type { MemberState, RouteState } from "./membership.ts";
+import type { TrinoTie } from "./trino/tie.ts";
 
 export class H2Exchange extends Exchange {
   readonly #stream: ServerHttp2Stream;
   #body: BodyReader | null = null;
   #trailers: IncomingHttpHeaders | null = null;
 
-  constructor(core: GatewayCore, route: RouteState, stream: ServerHttp2Stream, method: string, path: string, head: RequestHead) {
-    super(core, route, method, path, head);
+  constructor(
+    core: GatewayCore,
+    route: RouteState,
+    stream: ServerHttp2Stream,
+    method: string,
+    path: string,
+    head: RequestHead,
+    trino: TrinoTie | null,
+  ) {
+    super(core, route, method, path, head, undefined, trino);
     this.#stream = stream;
   }
 

@@ -24,6 +24,8 @@ import type { MemberState, RouteState } from "./membership.ts";
 import { laneOf, type QueueRefusal, type Waiter } from "./queue.ts";
 import { isStaleEpoch, writerEpochOf } from "./stale.ts";
 import { SessionTie, tokenOf } from "./session.ts";
+import type { PageReader, Passing } from "./trino/page-reader.ts";
+import type { TrinoTie } from "./trino/tie.ts";
 
 /** Nothing, held whole so that it can be sent again, or streamed once. */
 export type RequestBody = Buffer | null | "stream";
@@ -58,6 +60,10 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   #bodyTouched = false;
   #bodyFailed = false;
   #tie: SessionTie | null = null;
+  /** Null on routes that do not lead to Trino clusters. */
+  readonly #trino: TrinoTie | null;
+  /** Stands in the way of the answer's body until it is known what it says. */
+  #page: PageReader | null = null;
   #limit: Limit | null = null;
   #headSent = false;
   /** Of an answer that is held until it is whole. */
@@ -70,9 +76,18 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   #paused = false;
   #slow: Limit | null = null;
 
-  constructor(core: GatewayCore, route: RouteState, method: string, path: string, head: RequestHead, upgradeTo?: string) {
+  constructor(
+    core: GatewayCore,
+    route: RouteState,
+    method: string,
+    path: string,
+    head: RequestHead,
+    upgradeTo?: string,
+    trino: TrinoTie | null = null,
+  ) {
     super();
     this.upgradeTo = upgradeTo;
+    this.#trino = trino;
     this.core = core;
     this.route = route;
     this.ledger = core.ledger.of(route.route);
@@ -85,7 +100,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
 
   /** It may go to one instance only. */
   get #bound(): boolean {
-    return this.#tie?.binds === true;
+    return this.#tie?.binds === true || this.#trino?.binds === true;
   }
 
   get ended(): boolean {
@@ -99,6 +114,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
 
   /** Looks for a member; the body, if it is to be held, is there. */
   begin(): void {
+    if (this.#trino !== null) return this.#beginTrino(this.#trino);
     const token = tokenOf(this.head);
     if (token === undefined) this.#seek();
     else this.#follow(token);
@@ -108,6 +124,18 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     this.#tie = new SessionTie(this.core);
     const member = this.#tie.follow(token, this.route.route);
     if (typeof member === "string") return this.reject(member);
+    this.#tryOnly(member);
+  }
+
+  #beginTrino({ fault, member }: TrinoTie): void {
+    if (fault !== null) return this.reject(fault);
+    if (member === null) return this.#seek();
+    // Its body took time to come.
+    if (member.gone) return this.reject("session_lost");
+    this.#tryOnly(member);
+  }
+
+  #tryOnly(member: MemberState): void {
     if (member.health !== "unknown") return this.#try(member);
     // Not even a session's instance gets traffic from a replica that has not seen it answer (I11).
     this.queueRoute = laneOf(member);
@@ -221,7 +249,10 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
 
   attemptAnswered(status: number, given: IncomingHttpHeaders, message: string): void {
     this.#limit?.stop();
+    const instead = this.#trino?.insteadOf(status) ?? null;
+    if (instead !== null) return this.#rejectInstead(instead);
     const headers = this.#headersFor(given);
+    if (this.#trino !== null && this.heldBy !== null) this.#page = this.#trino.answered(status, given, this.heldBy, headers);
     this.#heldStatus = status;
     this.#heldHeaders = headers;
     this.#heldMessage = message;
@@ -229,7 +260,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     this.#heldLength = length === undefined ? -1 : Number(length);
     const bodyless = this.method === "HEAD" || status === 204 || status === 304;
     // An answer of unknown or great length goes out at once; what is small, or has no body, is held until it is whole.
-    if (!bodyless && !(this.#heldLength >= 0 && this.#heldLength <= LIMITS.wholeAnswerBytes)) this.#releaseHead();
+    if (!bodyless && this.#page === null && !(this.#heldLength >= 0 && this.#heldLength <= LIMITS.wholeAnswerBytes)) this.#releaseHead();
   }
 
   #headersFor(given: IncomingHttpHeaders): string[] {
@@ -256,7 +287,26 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     this.sendHead(this.#heldStatus, headers, this.#heldMessage);
   }
 
+  /** The instance's own answer is of no use to the client. */
+  #rejectInstead(code: RejectionCode): void {
+    const member = this.#giveUp();
+    this.reject(code);
+    if (member !== null) this.core.memberReleased(member);
+  }
+
   attemptData(chunk: Buffer): void {
+    if (this.#page === null) this.#pass(chunk);
+    else this.#passPage(this.#page, this.#page.push(chunk));
+  }
+
+  #passPage(page: PageReader, passing: Passing): void {
+    if (page.isOver) this.#page = null;
+    if (passing.kind === "nothing") return;
+    if (passing.kind === "instead") this.#heldLength = passing.bytes.length;
+    this.#pass(passing.bytes);
+  }
+
+  #pass(chunk: Buffer): void {
     const headers = this.#heldHeaders;
     if (headers !== null && chunk.length === this.#heldLength) {
       this.#heldHeaders = null;
@@ -281,6 +331,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   }
 
   attemptEnded(attempt: Attempt, trailers: IncomingHttpHeaders): void {
+    if (this.#page !== null) this.#passPage(this.#page, this.#page.end());
     const headers = this.#heldHeaders;
     this.#heldHeaders = null;
     // What the client sees of the end comes before the counts, so that a count of zero is never early.
@@ -290,7 +341,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     } else {
       this.sendEnd(trailers);
     }
-    const member = this.#release();
+    const member = this.#release(true);
     this.attempt = null;
     this.#stopLimits();
     if (member !== null) this.core.giveBack(this, member, attempt.client, this.bodyIsOver());
@@ -298,9 +349,12 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     if (member !== null) this.core.memberReleased(member);
   }
 
-  /** The member lets go of it. */
-  #release(): MemberState | null {
-    if (this.heldBy !== null) this.#tie?.settle(this.heldBy);
+  /** The member lets go of it; `isWhole`: its whole answer went out. */
+  #release(isWhole = false): MemberState | null {
+    if (this.heldBy !== null) {
+      this.#tie?.settle(this.heldBy);
+      this.#trino?.settle(this.heldBy, isWhole);
+    }
     return this.core.ledger.release(this);
   }
 
@@ -315,6 +369,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     const member = this.core.ledger.release(this);
     this.core.discard(this, attempt.member, attempt.client);
     this.#heldHeaders = null;
+    this.#page = null;
     this.#writerEpoch = null;
     if (failure.kind !== "invalid") this.core.trouble(attempt.member, failure.reason);
     this.#afterFailure(attempt.member, failure);
@@ -431,7 +486,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
 
   /** An explicit error of the gateway itself. */
   protected reject(code: RejectionCode): void {
-    const { status, headers, body } = rejectionAnswer(code);
+    const { status, headers, body } = this.#trino?.rejection(code, this.#tries > this.#notTaken) ?? rejectionAnswer(code);
     addWay(headers, this.#tries, this.#queuedMs);
     this.#end("rejected", code);
     this.sendWhole(status, headers, "", body);

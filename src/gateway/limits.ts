@@ -82,6 +82,21 @@ export const LIMITS = {
   missingResolves: 3,
   /** Different lengths of time limits that are kept; unused ones beyond it are forgotten. */
   limitLengths: 64,
+  /** Of a page of Trino's protocol that is held back until its head is known. */
+  trinoHeadBytes: 256 * 1024,
+  /** Of a compressed one: how much is unpacked, first and if that did not do; gzip makes at most 1,032 bytes of one. */
+  trinoGzipHeadBytes: [4 * 1024, 16 * 1024],
+  trinoUnpackedBytes: 5 * 1024 * 1024,
+  /** Of a page whose data are segments, and which is held whole. */
+  trinoSegmentsBytes: 1024 * 1024,
+  /** Of a user or source that is compared with a pattern; longer ones match none. */
+  trinoRoutedChars: 256,
+  /** Patterns that are kept compiled. */
+  trinoPatterns: 1_000,
+  /** Of a query or transaction whose route went while it was open. */
+  trinoTimeoutMs: 300_000,
+  /** Queries of which is remembered in whose transaction they run. */
+  trinoTransactions: 10_000,
   /** Host names whose route is remembered. */
   rememberedHosts: 10_000,
   /** A route that is gone keeps its generation in memory, so that an older one is still refused. */

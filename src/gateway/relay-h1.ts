@@ -9,6 +9,7 @@ import { H1Exchange } from "./exchange-h1.ts";
 import { readRequestHead, type RequestHead } from "./headers.ts";
 import { LIMITS } from "./limits.ts";
 import type { RouteState } from "./membership.ts";
+import { TrinoTie } from "./trino/tie.ts";
 import { UpgradeExchange } from "./upgrade.ts";
 
 const CONNECTION = Symbol("connection");
@@ -89,7 +90,14 @@ export class H1Front {
       const again = () => this.#request(request, response, true);
       return this.#turnAway(typeof found === "string" ? found : "bad_request", request.socket, response, waited, again);
     }
-    this.#begin(connection, new H1Exchange(this.#core, found.route, request, response, found.path, found.head));
+    const { route, path, head } = found;
+    const trino = route.policy.trino === null ? null : new TrinoTie(this.#core, route, request.method ?? "GET", path, head);
+    this.#begin(
+      connection,
+      trino === null
+        ? new H1Exchange(this.#core, route, request, response, path, head)
+        : new H1Exchange(this.#core, trino.route, request, response, trino.path, trino.head, undefined, trino),
+    );
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, first: Buffer): void {
@@ -102,7 +110,9 @@ export class H1Front {
 
   #beginUpgrade(request: IncomingMessage, response: ServerResponse, socket: Duplex, first: Buffer, waited: boolean): void {
     const connection = (socket as ClientSocket)[CONNECTION];
-    const found = connection === undefined ? "bad_request" : this.#read(request, connection.address);
+    const read = connection === undefined ? "bad_request" : this.#read(request, connection.address);
+    // Trino speaks nothing but HTTP.
+    const found = typeof read === "object" && read.route.policy.trino !== null ? "bad_request" : read;
     if (typeof found === "string" || connection === undefined) {
       const again = () => this.#beginUpgrade(request, response, socket, first, true);
       return this.#turnAway(typeof found === "string" ? found : "bad_request", socket, response, waited, again);

@@ -7,6 +7,7 @@ import type { GatewayCore } from "./core.ts";
 import { H2Exchange } from "./exchange-h2.ts";
 import { flatToObject, readRequestHead } from "./headers.ts";
 import { LIMITS } from "./limits.ts";
+import { TrinoTie } from "./trino/tie.ts";
 
 /** Accepts connections that began with HTTP/2's preface. */
 export class H2Front {
@@ -61,7 +62,12 @@ export class H2Front {
       stream.end(answer.body);
       return;
     }
-    new H2Exchange(this.#core, route, stream, method, path, head).start(!stream.endAfterHeaders);
+    const trino = route.policy.trino === null ? null : new TrinoTie(this.#core, route, method, path, head);
+    const exchange =
+      trino === null
+        ? new H2Exchange(this.#core, route, stream, method, path, head, null)
+        : new H2Exchange(this.#core, trino.route, stream, method, trino.path, trino.head, trino);
+    exchange.start(!stream.endAfterHeaders);
   }
 
   #countStream(stream: ServerHttp2Stream): void {

@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { EPOCH_PATTERN, type Epoch } from "../kernel/epoch.ts";
+import { routingSchema } from "./trino.ts";
 import { WRITER_EPOCH_HEADER } from "./writer.ts";
 
 const epochSchema = z
@@ -56,6 +57,16 @@ export const routePolicySchema = z.object({
   /** The member's own health check, tried before it gets traffic and while it has none. */
   healthPath: z.string(),
   healthEveryMs: z.int().min(50),
+  /** Of pools of Trino clusters; null for all others. */
+  trino: z
+    .object({
+      routing: z.object(routingSchema.shape),
+      /** How long a query, or a transaction, counts as open after its last answer. */
+      clientTimeoutMs: z.int().min(1),
+      transactionTimeoutMs: z.int().min(1),
+    })
+    .nullable()
+    .default(null),
 });
 export type RoutePolicy = z.infer<typeof routePolicySchema>;
 

@@ -255,7 +255,7 @@ export function routeOf(pool: PoolDocument): string {
   return pool.spec.traffic.route ?? pool.metadata.name;
 }
 
-export function routePolicyOf({ traffic, service, priority }: PoolSpec): RoutePolicy {
+export function routePolicyOf({ driver, traffic, service, priority, trino }: PoolSpec): RoutePolicy {
   return {
     hosts: traffic.hosts,
     retry: traffic.retry,
@@ -268,6 +268,10 @@ export function routePolicyOf({ traffic, service, priority }: PoolSpec): RoutePo
     concurrency: traffic.concurrency,
     healthPath: service.healthPath,
     healthEveryMs: Math.max(50, traffic.healthEvery),
+    trino:
+      driver === "trino"
+        ? { routing: trino.routing, clientTimeoutMs: trino.clientTimeout, transactionTimeoutMs: trino.transactionTimeout }
+        : null,
   };
 }
 

@@ -29,6 +29,7 @@ const POLICY: RoutePolicy = {
   concurrency: 256,
   healthPath: "/relevo/v1/health",
   healthEveryMs: 200,
+  trino: null,
 };
 const MIX: Mix = {
   perSecond: { order: 40, charge: 20, export: 4, live: 4, tx: 4 },

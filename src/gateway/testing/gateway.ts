@@ -33,6 +33,7 @@ export function policyOf(given: Partial<RoutePolicy> = {}): RoutePolicy {
     concurrency: 100,
     healthPath: "/healthz",
     healthEveryMs: 200,
+    trino: null,
     ...given,
   };
 }
