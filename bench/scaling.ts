@@ -7,8 +7,12 @@
  * Holds when over all shapes both over-provisioning and time above target are less than the reference's, and no shape sees more than one change of direction
  * within a cool-down. Control: the same policy without its windows and its cool-down must not hold.
  *
- * `node bench/scaling.ts [--seed N]`
+ * Last a thousand pools under one controller (`scaling-pools.ts`), in a process of its own: what it costs, and how soon sizes follow.
+ *
+ * `node bench/scaling.ts [--seed N] [--policy-only]`
  */
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { renderTable } from "../src/cli/output.ts";
 import { compare, type Comparison } from "./scaling/compare.ts";
@@ -17,7 +21,7 @@ import { sick } from "./scaling/sick.ts";
 import { say } from "./fleet/machine.ts";
 
 const NAME = "scaling";
-const { values } = parseArgs({ options: { seed: { type: "string", default: "1" } } });
+const { values } = parseArgs({ options: { seed: { type: "string", default: "1" }, "policy-only": { type: "boolean", default: false } } });
 const seed = Number(values.seed);
 /** The built-in queue tells of changes; a look each second stands for that. */
 const PUSHED = { pollEvery: "1s" };
@@ -29,11 +33,21 @@ const ill = sick(seed);
 say(NAME, `what no number of instances helps against: ${ill.problems.join("; ") || "no problem"}`);
 const control = compare(policyOf(NO_WINDOWS), seed, policyOf().cooldown);
 say(NAME, `the control, without windows and cool-down: ${control.problems.length} problems`);
-const holds = [polled, pushed, ill].every(({ problems }) => problems.length === 0) && control.problems.length > 0;
-process.stdout.write(
-  `${JSON.stringify({ bench: NAME, seed, policy: { polled, pushed, sick: ill, control: { ...control, shapes: undefined } }, holds })}\n`,
-);
+const isPolicyRight = [polled, pushed, ill].every(({ problems }) => problems.length === 0) && control.problems.length > 0;
+const policy = { polled, pushed, sick: ill, control: { ...control, shapes: undefined }, holds: isPolicyRight };
+const pools = values["policy-only"] ? undefined : manyPools();
+const holds = isPolicyRight && pools?.holds !== false;
+process.stdout.write(`${JSON.stringify({ bench: NAME, seed, policy, pools, holds })}\n`);
 if (!holds) process.exitCode = 1;
+
+/** Its memory is one of its figures. */
+function manyPools(): { readonly holds: boolean } {
+  say(NAME, "a thousand pools under one controller");
+  const script = join(import.meta.dirname, "scaling-pools.ts");
+  const run = spawnSync(process.execPath, ["--no-warnings", script], { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+  if (run.stdout.trim() === "") throw new Error(`scaling-pools told nothing, and ended with ${run.status ?? run.signal}`);
+  return JSON.parse(run.stdout) as { readonly holds: boolean };
+}
 
 function measured(kind: string, comparison: Comparison): Comparison {
   say(NAME, `${comparison.shapes.length} load shapes, ${kind}, seed ${seed}: ${comparison.problems.join("; ") || "no problem"}`);
