@@ -178,22 +178,20 @@ test("a limit of the NodePool that keeps a candidate from its place is the pool'
   await expect.poll(async () => (await serving()).length, WITHIN).toBe(2);
 });
 
-test("while the API server is away requests are served and nobody is given up; afterwards the fleet is the same", async () => {
+test("while the API server is away for ten minutes requests are served and nobody is given up; afterwards the fleet is the same", async () => {
   const before = (await serving()).map(({ id }) => id);
   const known = (await evidence()).length;
   const codes: number[] = [];
   await without("apiserver", async () => {
-    for (let second = 0; second < AWAY_S; second++) {
+    for (const end = systemClock.monotonic() + AWAY_MS; systemClock.monotonic() < end; await systemClock.sleep(1_000))
       codes.push(await order());
-      await systemClock.sleep(1_000);
-    }
   });
   expect(new Set(codes)).toEqual(new Set([201]));
   await expect.poll(async () => readiness("cluster"), WITHIN).toBe(true);
   await systemClock.sleep(5_000);
   expect((await serving()).map(({ id }) => id)).toEqual(before);
   expect(await evidence()).toHaveLength(known);
-});
+}, 1_500_000);
 
 test.each([300_000, -300_000])("a controller whose clock is off by %i ms replaces what drifts, as ever", async (offMs) => {
   skew(offMs);
@@ -221,8 +219,8 @@ test("kubectl delete crd with a fleet that serves: it is orphaned, not drained, 
   expect(await order()).toBe(201);
 });
 
-/** Long enough for every watch to be found dead and tried anew. */
-const AWAY_S = 60;
+/** Longer than what is believed of callers, and than any watch lives. */
+const AWAY_MS = 600_000;
 
 /** While `happen` runs, this part of the control plane stands still. */
 async function without(piece: string, happen: () => Promise<void>): Promise<void> {
