@@ -107,3 +107,11 @@ test("what an operator notes cannot hold what a terminal obeys", async () => {
   expect([code, fake.calls]).toEqual([2, []]);
   expect(err).not.toContain("\u001b");
 });
+
+test.each([["loadtest"], ["verify", "scaling"]])("where no report can be written nothing is put in: %s %s", async (...command) => {
+  const words = [...command.filter((word) => word !== undefined), "capture", "--connections", "connections.yaml"];
+  for (const report of ["nowhere/report.json", "."]) {
+    const { code, err } = await runCli([...words, "--report", report], { fake: with_({}) });
+    expect([code, err.includes(`relevo: ${report} cannot be written (report_unwritable)`)]).toEqual([2, true]);
+  }
+});

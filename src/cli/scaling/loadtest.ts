@@ -15,7 +15,7 @@ import { renderDocument } from "../output.ts";
 import { levelOf } from "../verify/report.ts";
 import { capacityOf, drainedAfter, LEAST_MEASURED_MS, type LoadPhase, mixOf, undoneOf } from "./loadtest-report.ts";
 import { endedOf, hindrancesOf, lookAt, type ScaleLook } from "./look.ts";
-import { clearWork, openTaggedWork, payloadOf, type TaggedOptions, type TaggedWork } from "./tagged-work.ts";
+import { assertReportCanBeWritten, clearWork, openTaggedWork, payloadOf, type TaggedOptions, type TaggedWork } from "./tagged-work.ts";
 
 export interface LoadtestOptions extends TaggedOptions {
   /** Of each of both phases. */
@@ -50,6 +50,7 @@ interface Told {
 export async function loadtest(context: CliContext, name: string, options: LoadtestOptions): Promise<ExitCode> {
   const client = connect(context, options);
   const pool = poolKeyOf(name, options.namespace);
+  assertReportCanBeWritten(context, options.report);
   const good = payloadOf(context, "--payload", options.payload);
   const stuck = options.stuckPayload === undefined ? undefined : payloadOf(context, "--stuck-payload", options.stuckPayload);
   if (options.stuckShare > 0 && stuck === undefined)

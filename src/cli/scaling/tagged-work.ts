@@ -1,6 +1,6 @@
 /** Work of a command's own in a pool's queue: put in by a tag, watched, and taken back whatever happens. */
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { accessSync, constants, readFileSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { isAt } from "../../demand/connections.ts";
 import { openFeed, type WorkFeed } from "../../demand/feed.ts";
 import { describeError, RelevoError } from "../../kernel/errors.ts";
@@ -58,6 +58,19 @@ export function payloadOf(context: CliContext, option: string, text: string): un
       allowed: "JSON, or @ and a file with it",
       cause,
     });
+  }
+}
+
+/** Before anything is put in: a report that cannot be written after minutes of work is lost. Throws `report_unwritable`. */
+export function assertReportCanBeWritten({ cwd }: Pick<CliContext, "cwd">, report: string | undefined): void {
+  if (report === undefined) return;
+  const path = resolve(cwd, report);
+  try {
+    const isThere = statSync(path, { throwIfNoEntry: false });
+    if (isThere?.isDirectory()) throw Object.assign(new Error("a folder"), { code: "EISDIR" });
+    accessSync(isThere === undefined ? dirname(path) : path, constants.W_OK);
+  } catch (cause) {
+    throw new UsageError("report_unwritable", `${report} cannot be written.`, { found: (cause as NodeJS.ErrnoException).code, cause });
   }
 }
 

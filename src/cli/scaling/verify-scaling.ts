@@ -13,7 +13,7 @@ import { EXIT, type ExitCode } from "../exit.ts";
 import { renderDocument } from "../output.ts";
 import { type Claim, levelOf } from "../verify/report.ts";
 import { endedOf, hindrancesOf, lookAt, type ScaleLook } from "./look.ts";
-import { clearWork, openTaggedWork, payloadOf, type TaggedOptions, type TaggedWork } from "./tagged-work.ts";
+import { assertReportCanBeWritten, clearWork, openTaggedWork, payloadOf, type TaggedOptions, type TaggedWork } from "./tagged-work.ts";
 import { nothingShownBy, type ScalingTrial, scalingClaims } from "./verify-report.ts";
 
 export interface VerifyScalingOptions extends TaggedOptions {
@@ -33,6 +33,7 @@ const LEAST_LOOKS = 3;
 export async function verifyScaling(context: CliContext, name: string, options: VerifyScalingOptions): Promise<ExitCode> {
   const client = connect(context, options);
   const pool = poolKeyOf(name, options.namespace);
+  assertReportCanBeWritten(context, options.report);
   const payload = payloadOf(context, "--payload", options.payload);
   const work = await openTaggedWork(context, client, pool, options, "verify");
   const level = levelOf(await client.list("/v1/nodes", nodeView));
