@@ -44,6 +44,17 @@ test("deploy/ is as it is generated", () => {
   for (const [path, text] of files) expect(readFileSync(join(root, "deploy", path), "utf8"), `npm run deploy:generate: ${path}`).toBe(text);
 });
 
+/** Outside of our own namespace a name says whose it is. */
+const OURS = /^(relevo-|pools\.relevo\.dev$)/;
+
+test("what `kubectl delete -k` takes along is Relevo's own: its one namespace, and what bears its name elsewhere", () => {
+  const foreign = manifests
+    .filter(({ metadata: { name, namespace } }) => namespace !== "relevo-system" && !OURS.test(name))
+    .map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ""}/${metadata.name}`);
+  expect(foreign).toEqual([]);
+  expect(manifests.filter(({ kind }) => kind === "Namespace").map(({ metadata }) => metadata.name)).toEqual(["relevo-system"]);
+});
+
 describe("the definition of Pools", () => {
   test.each(GOOD_POOLS)("the schema takes $what", ({ pool }) => {
     expect(poolSchema.safeParse(pool).success).toBe(true);
