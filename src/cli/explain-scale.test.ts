@@ -146,3 +146,18 @@ test("get scale shows each change with its reason, get exceptions what is still 
     "EXCEPTION    POOL             SINCE  PROMOTED    BEFORE             STILL TO DO\nexception-1  default/capture  1h     size.max 6  proven capacity 4  0: run the load test\n",
   );
 });
+
+test("where pools are listed with their limit, what was proven stands beside it (K7)", async () => {
+  const shown = async (more: Partial<PoolScaleExplained>): Promise<string | undefined> => {
+    const fake = new FakeControlPlane({ pools: [aPool({ pool: "default/capture", scale: { ...SCALE, ...more } })] });
+    const [head, row] = (await runCli(["get", "pools", "-o", "wide"], { fake })).out.split("\n");
+    expect(head?.slice(head.indexOf("MAX"))).toMatch(/^MAX +PROVEN +ROUTE/);
+    return row?.slice(head?.indexOf("MAX")).split(/ {2,}/).slice(0, 2).join(", ");
+  };
+  expect([
+    await shown({}),
+    await shown({ proof: "within_proven" }),
+    await shown({ proof: "proven_for_other" }),
+    await shown({ proof: "nothing_proven", proven: null }),
+  ]).toEqual(["8, 4 (it is above)", "8, 4", "8, 4 (of another configuration)", "8, nothing"]);
+});

@@ -20,7 +20,7 @@ import {
   stepView,
   workloadView,
 } from "../server/views.ts";
-import { type ExceptionView, exceptionView, type ScaleChangeView, scaleChangeView } from "../server/scale-views.ts";
+import { type ExceptionView, exceptionView, type ScaleChangeView, scaleChangeView, type ScaleView } from "../server/scale-views.ts";
 import { ageOf, type Column, dash, distanceOf } from "./output.ts";
 
 export interface Kind<T> {
@@ -61,6 +61,7 @@ const POOLS = defineKind<PoolView>({
     { head: "WHY", cell: ({ reasons }) => dash(reasons.find(({ subject }) => subject === "")?.code ?? reasons[0]?.code) },
     { head: "FLOOR", wide: true, cell: ({ floor }) => String(floor) },
     { head: "MAX", wide: true, cell: ({ max }) => String(max) },
+    { head: "PROVEN", wide: true, cell: ({ scale }) => (scale === undefined ? "-" : provenText(scale)) },
     { head: "ROUTE", wide: true, cell: ({ route }) => route },
     { head: "GENERATION", wide: true, cell: ({ generation }) => generation },
     { head: "EPOCH", wide: true, cell: ({ authorityEpoch }) => authorityEpoch },
@@ -68,6 +69,13 @@ const POOLS = defineKind<PoolView>({
     { head: "LOST", wide: true, cell: ({ losses }) => losses.map(({ loss, obligations }) => `${loss} ${obligations}`).join(", ") || "-" },
   ],
 });
+
+/** What a load test has shown, beside what is only configured (K7). */
+function provenText({ proven, proof }: ScaleView): string {
+  if (proven === null) return "nothing";
+  if (proof === "within_proven") return String(proven.instances);
+  return `${proven.instances} (${proof === "above_proven" ? "it is above" : "of another configuration"})`;
+}
 
 function sum(phases: PoolView["phases"], wanted: readonly (keyof PoolView["phases"])[]): number {
   return wanted.reduce((total, phase) => total + (phases[phase] ?? 0), 0);

@@ -91,8 +91,8 @@ test("wide has more columns, --all what is past, json and yaml everything", asyn
 
   expect(wide.out).toBe(
     [
-      "POOL            MODE  DESIRED  SERVING  STANDBY  COMING  LEAVING  HELD  WHY            FLOOR  MAX  ROUTE   GENERATION  EPOCH  OWNER         LOST",
-      "default/orders  Act   4        4        -        0       0        0     nothing_to_do  3      8    orders  0.7         0.3    controller-1  -",
+      "POOL            MODE  DESIRED  SERVING  STANDBY  COMING  LEAVING  HELD  WHY            FLOOR  MAX  PROVEN  ROUTE   GENERATION  EPOCH  OWNER         LOST",
+      "default/orders  Act   4        4        -        0       0        0     nothing_to_do  3      8    -       orders  0.7         0.3    controller-1  -",
       "",
     ].join("\n"),
   );

@@ -25,7 +25,7 @@ export function scaleConditions(scale: PoolScale): readonly Condition[] {
   return [ready(scale), withinProven(scale)];
 }
 
-function ready({ demand, holds, isGrowthHeld, desired, max, pausedAt }: PoolScale): Condition {
+function ready({ demand, holds, isGrowthHeld, desired, max, pausedAt, proven }: PoolScale): Condition {
   const type = "ScaleReady";
   const { trouble, reading } = demand;
   if (pausedAt !== null) return { type, status: "True", reason: "Paused", message: `scale.pausedAt is ${pausedAt}` };
@@ -33,16 +33,23 @@ function ready({ demand, holds, isGrowthHeld, desired, max, pausedAt }: PoolScal
   if (reading === null) return { type, status: "False", reason: "DemandUnread", message: "the demand was not read yet" };
   const [hold] = holds;
   if (isGrowthHeld && hold !== undefined) return { type, status: "False", reason: pascal(hold.code), message: sentenceOf(hold) };
-  if (desired >= max) return { type, status: "True", reason: "AtMaximum", message: `size.max is ${max}: more demand changes nothing` };
+  if (desired >= max) {
+    const shown = `size.max is ${max}, ${provenText(proven)} proven`;
+    return { type, status: "True", reason: "AtMaximum", message: `${shown}: more demand changes nothing` };
+  }
   return { type, status: "True", reason: "FollowsDemand", message: "the size follows the demand" };
 }
 
 function withinProven({ proof, proven, desired, max }: PoolScale): Condition {
   const type = "WithinProven";
-  const shown = `${desired} desired, ${max} configured at most, ${proven === null ? "nothing" : proven.instances} proven`;
+  const shown = `${desired} desired, ${max} configured at most, ${provenText(proven)} proven`;
   return proof === "within_proven"
     ? { type, status: "True", reason: "WithinProven", message: shown }
     : { type, status: "False", reason: pascal(proof), message: `${shown}: run relevo loadtest` };
+}
+
+function provenText(proven: PoolScale["proven"]): string {
+  return proven === null ? "nothing" : String(proven.instances);
 }
 
 function pascal(code: string): string {

@@ -434,6 +434,7 @@ export const KINDS: readonly KindSpec[] = [
       wide("Draining", "status.draining", "integer"),
       wide("Standby", "status.standby", "integer"),
       wide("Backlog", "status.demand.backlog", "number"),
+      wide("Configured", "status.capacity.configured", "integer"),
       wide("Proven", "status.capacity.proven", "integer"),
       wide("Message", "status.message"),
     ],

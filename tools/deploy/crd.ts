@@ -184,6 +184,7 @@ const COLUMNS = [
   column("Draining", ".status.draining", "integer", "How many finish their work", 1),
   column("Standby", ".status.standby", "integer", "How many are warm", 1),
   column("Backlog", ".status.demand.backlog", "number", "How much waits for its workers", 1),
+  column("Configured", ".status.capacity.configured", "integer", "How many somebody allows", 1),
   column("Proven", ".status.capacity.proven", "integer", "How many a load test has shown", 1),
   column("Message", ".status.message", "string", "Why, as a sentence", 1),
 ];
