@@ -81,7 +81,7 @@ const MAY_IMPORT = {
 };
 
 /** Where the parts are put together; only main.ts and these may reach every folder. */
-const COMPOSE = "^src/(main\\.ts|cli/(processes|demo)/)";
+const COMPOSE = "^src/(main\\.ts|cli/(processes|demo|gate)/)";
 const TEST = "(\\.test\\.ts$|/testing/|/test-kit\\.ts$)";
 
 const escape = (path) => path.replaceAll(".", "\\.");

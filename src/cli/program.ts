@@ -1,6 +1,7 @@
 /** The commands, their options and their help. What a command does is imported when it is called, so that `--help` is quick. */
 import { Command, Option } from "commander";
 import { RelevoError } from "../kernel/errors.ts";
+import { addGate } from "./add-gate.ts";
 import { addProcesses } from "./add-processes.ts";
 import { addScaling, addVerifyScaling } from "./add-scaling.ts";
 import { type CliContext, type GlobalOptions, OUTPUTS } from "./context.ts";
@@ -74,6 +75,7 @@ function buildProgram(context: CliContext, processes: ProcessCommands, tellUsage
   addTokens(program, context, ended);
   addOperations(program, context, ended);
   addScaling(program, context, ended);
+  addGate(program, context, ended);
   // Global options may stand behind the command, where people write them.
   for (const command of program.commands) {
     inherit(command, program);
