@@ -107,10 +107,10 @@ export class Controller {
     freezes?.start();
     await Promise.all([world.whenSynced(), pools.whenSynced(), freezes?.whenAnswered()]);
     this.#settledAt = await gateways.start();
-    this.#trust.begin(this.#settledAt);
+    this.#trust.begin();
     // The last thing: whoever is seen to live is given pools, and must be able to act for them. Until the gateways have spoken it could only look.
     if (members.isShared) {
-      while (clock.now() < this.#settledAt && !gateways.haveAllReported) await clock.sleep(WITNESS_LOOK_MS);
+      while (this.#trust.isAnyAwaited) await clock.sleep(WITNESS_LOOK_MS);
       await members.start();
     }
     members.onChange(() => this.wakeAll());
@@ -268,7 +268,8 @@ export class Controller {
     await this.#parts.executor.recorded(key);
     const rows = heldWhileUnknown(await this.#rows(key), cause, this.#parts.clock.now());
     const rewound = await this.#rewoundBy(found, rows);
-    if (rewound !== null || this.#trust.awaitsWitnesses(rows)) return this.#onlyLook(authority, found, rows, rewound);
+    if (rewound !== null || this.#trust.witnessesAwaitedUntil(rows, hasRoute(found.document)) !== null)
+      return this.#onlyLook(authority, found, rows, rewound);
     await this.#trust.noteEra(rows);
     // A pass that has nothing to commit would never hear of it, and the steps that it goes on with end without a word.
     if (rows.authorityEpoch !== authority.epoch) throw staleEpoch(key, rows.authorityEpoch, authority.epoch);

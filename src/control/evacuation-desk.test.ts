@@ -259,13 +259,13 @@ describe("who cannot go holds nothing back from others (S12)", () => {
     }));
     const held = { ...pool("a", [noticed("a", 0)], { priority: "critical" }), failures };
     const frozen = { ...pool("f", [lost], { priority: "critical" }, 1), freeze: { until: at("13:00:00"), why: "audit", by: "eve" } };
-    const fresh = { ...pool("n", [noticed("n", 0)], { priority: "critical" }), awaitsWitnesses: true, settledAt: at("12:05:00") };
+    const fresh = { ...pool("n", [noticed("n", 0)], { priority: "critical" }), witnessesAwaitedUntil: at("12:05:00") };
     for (const each of [held, frozen, fresh]) expect(desk.look(each, NOON).evacuation).toEqual(new Map());
     expect(kinds(desk.look(pool("b", [noticed("b", 0)], { priority: "batch" }), NOON).evacuation)).toEqual({ b: "on_demand/local" });
     expect(inputs.at(-1)?.evacuees.map(({ id }) => id)).toEqual(["b"]);
     expect([...desk.look({ ...held, failures: [] }, NOON + 1).evacuation.keys()]).toEqual(["a"]);
     expect([...desk.look({ ...frozen, freeze: null }, NOON + 1).evacuation.keys()]).toEqual(["l"]);
-    expect([...desk.look({ ...fresh, awaitsWitnesses: false }, NOON + 1).evacuation.keys()]).toEqual(["n"]);
+    expect([...desk.look({ ...fresh, witnessesAwaitedUntil: null }, NOON + 1).evacuation.keys()]).toEqual(["n"]);
   });
 
   test("a place that was promised is free again as soon as its evacuee may not use it any more", () => {

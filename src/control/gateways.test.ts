@@ -7,7 +7,8 @@ import type { ControllerLine, GatewayReport, RouteMembership } from "../model/me
 import { routePolicyOf } from "../model/pool.ts";
 import { openStore } from "../store/store.ts";
 import type { Store } from "../store/port.ts";
-import { GATEWAY_TTL_MS, GatewayRegistry } from "./gateways.ts";
+import { LIMITS } from "../gateway/limits.ts";
+import { GATEWAY_TTL_MS, GatewayRegistry, REPORTS_WITHIN_MS } from "./gateways.ts";
 
 interface Rig {
   readonly registry: GatewayRegistry;
@@ -225,4 +226,9 @@ describe("time that nobody watched", () => {
     expect(silent()).toEqual([true]);
     registry.stop();
   });
+});
+
+test("each replica that lives has come to a new controller within the time that it waits for witnesses, also one that hung at another", () => {
+  const { connectControllerMs, reconnectMaxMs, reportEveryMs } = LIMITS;
+  expect(REPORTS_WITHIN_MS).toBeGreaterThanOrEqual(connectControllerMs + reconnectMaxMs + reportEveryMs);
 });

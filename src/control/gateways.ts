@@ -20,6 +20,12 @@ import type { GatewayView } from "../observe/snapshot.ts";
 import type { Store } from "../store/port.ts";
 
 export const GATEWAY_TTL_MS = 3_000;
+
+/**
+ * Within this time of the start of a controller every replica that lives has come to it and reported, also one whose stream led to a process that stands still: it gives
+ * that up after 5 s, tries again at most 2 s later, and reports within a second (`gateway/limits.ts`).
+ */
+export const REPORTS_WITHIN_MS = 8_000;
 /** A replica that is silent for so long is given up: nothing is sent to it any more, so it knows of no instance that is made from then on. */
 export const LOST_AFTER_MS = 120_000;
 /** It may be cut off and go on with what it has for ever: what it may know is not confirmed as sealed. Only after so long, or beyond so many, it is forgotten. */

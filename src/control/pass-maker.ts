@@ -175,7 +175,7 @@ export class PassMaker {
       placedSince: (podUid) => this.#placements.since(podUid),
       settledAt: this.#parts.settledAt(),
       rewound,
-      awaitsWitnesses: this.#parts.trust.awaitsWitnesses(rows),
+      witnessesAwaitedUntil: this.#parts.trust.witnessesAwaitedUntil(rows, isRouted),
       recoveredAt: this.#parts.trust.recoveredAt,
       leftovers: this.#parts.leftovers.of(rows.pool),
       demand: demand.viewOf(rows.pool),

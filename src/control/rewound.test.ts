@@ -31,6 +31,11 @@ function gateway(applied: Epoch, instances: readonly string[] = ["orders-a"], ro
   };
 }
 
+function ended(applied: Epoch, pool: string): GatewayView {
+  const report = { replica: "gw-1", sequence: 1, routes: [], ended: [{ route: "orders", pool, applied }] };
+  return { ...gateway(applied), report };
+}
+
 function workload(minAccepted: Epoch, ordinal = 0): Workload {
   return { pool: POOL, ordinal, writerEpoch: minAccepted, minAcceptedEpoch: minAccepted, holder: null, renewals: 0, ttlMs: 0 };
 }
@@ -50,6 +55,9 @@ describe("a gateway replica", () => {
     ["has nobody left of this pool on the route", gateway(epoch(0, 8), [], "orders", POOL), { witness: "gateway gw-1", seen: "0.8" }],
     ["has the route from another pool, as it was told", gateway(epoch(0, 8), [], "orders", "default/shop"), null],
     ["has the route from a pool of that name elsewhere", gateway(epoch(0, 8), ["orders-a"], "orders", "other/orders"), null],
+    ["had applied more of it when its route went", ended(epoch(0, 8), POOL), { witness: "gateway gw-1", what: "generation", seen: "0.8" }],
+    ["had applied no more when its route went", ended(epoch(0, 7), POOL), null],
+    ["had applied more of another pool whose route went", ended(epoch(0, 8), "default/shop"), null],
     ["is silent and has applied more", { ...gateway(epoch(0, 8)), silent: true }, { witness: "gateway gw-1", seen: "0.8" }],
     ["has not reported", { ...gateway(epoch(0, 8)), report: null }, null],
   ])("that %s", (_, view, found) => {
@@ -58,8 +66,9 @@ describe("a gateway replica", () => {
     else expect(judged).toMatchObject(found);
   });
 
-  test("is no witness while the route is another pool's", () => {
+  test("is no witness while the route is another pool's, unless it had this one's before", () => {
     expect(new Witnesses().judge(rowsOf(), null, [gateway(epoch(0, 8))])).toBeNull();
+    expect(new Witnesses().judge(rowsOf(), null, [ended(epoch(0, 8), POOL)])).toMatchObject({ seen: "0.8" });
   });
 });
 

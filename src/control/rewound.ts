@@ -55,7 +55,7 @@ export class Witnesses {
         ...minAccepted.values(),
       ]),
       ...[...this.#claims.values()].map(({ epoch }) => epoch),
-      ...gateways.flatMap(({ report }) => report?.routes.map(({ applied }) => applied) ?? []),
+      ...gateways.flatMap(({ report }) => [...(report?.routes ?? []), ...(report?.ended ?? [])].map(({ applied }) => applied)),
     ];
     return seen.reduce((highest, epoch) => Math.max(highest, epochParts(epoch).era), 0);
   }
@@ -66,12 +66,15 @@ export class Witnesses {
   }
 
   /**
-   * A route's name may have been another pool's: a replica is a witness of the pool whose generation it has applied, also when nobody of it is left there, as
-   * while the pool is drained and made again. One that was not told whose it is goes by the instances that it holds.
+   * A route's name may have been another pool's: a replica is a witness of the pool whose generation it has applied, also when nobody of it is left there, or the
+   * route itself is gone, as while the pool is drained and made again. One that was not told whose it is goes by the instances that it holds.
    */
   #byGateway({ pool, generation, instances }: SeenRows, route: string | null, gateways: readonly GatewayView[]): Rewound | null {
-    if (route === null) return null;
     for (const { replica, report } of gateways) {
+      const last = report?.ended?.find((each) => each.pool === pool);
+      if (last !== undefined && compareEpochs(last.applied, generation) > 0)
+        return { witness: `gateway ${replica}`, what: "generation", seen: last.applied, stored: generation };
+      if (route === null) continue;
       const seen = report?.routes.find((each) => each.route === route);
       if (seen === undefined || compareEpochs(seen.applied, generation) <= 0) continue;
       const isOurs =

@@ -4,7 +4,7 @@ import { epochParts } from "../kernel/epoch.ts";
 import { strangersOf, type StrangersInput } from "../observe/strangers.ts";
 import type { Rewound } from "../plan/snapshot.ts";
 import type { Authority, PoolRows, Store, StoreEra } from "../store/port.ts";
-import type { GatewayRegistry } from "./gateways.ts";
+import { type GatewayRegistry, REPORTS_WITHIN_MS } from "./gateways.ts";
 import type { Witnesses } from "./rewound.ts";
 
 export interface StoreTrustParts {
@@ -19,15 +19,21 @@ export class StoreTrust {
   readonly #parts: StoreTrustParts;
   /** Null before it was read. */
   #era: StoreEra | null = null;
-  #settledAt: Instant = Number.POSITIVE_INFINITY;
+  #witnessesBy: Instant = Number.POSITIVE_INFINITY;
 
   constructor(parts: StoreTrustParts) {
     this.#parts = parts;
   }
 
-  /** When the silence of gateway replicas begins to count: nobody is waited for beyond it. */
-  begin(settledAt: Instant): void {
-    this.#settledAt = settledAt;
+  /** This controller has just begun to hear gateway replicas. */
+  begin(): void {
+    this.#witnessesBy = this.#parts.clock.now() + REPORTS_WITHIN_MS;
+  }
+
+  /** Some replica that may live has not said yet what it has applied. */
+  get isAnyAwaited(): boolean {
+    const { clock, gateways } = this.#parts;
+    return clock.now() < this.#witnessesBy && !gateways.haveAllReported;
   }
 
   /** When the store was last recovered, as far as is known. */
@@ -47,10 +53,12 @@ export class StoreTrust {
     return rewound;
   }
 
-  /** A controller that has just begun remembers nothing, and a store that was restored meanwhile looks sound until a gateway replica has said what it has. */
-  awaitsWitnesses(rows: PoolRows): boolean {
-    const { clock, gateways } = this.#parts;
-    return clock.now() < this.#settledAt && !gateways.haveAllReported && !this.#isNew(rows);
+  /**
+   * A controller that has just begun remembers nothing, and a store that was restored meanwhile looks sound until a gateway replica has said what it has. Null: nobody is awaited, as of a
+   * pool without a route, of which no replica ever hears.
+   */
+  witnessesAwaitedUntil(rows: PoolRows, isRouted: boolean): Instant | null {
+    return isRouted && this.isAnyAwaited && !this.#isNew(rows) ? this.#witnessesBy : null;
   }
 
   /** Nobody owned the pool before, as the store says and as the cluster shows: there is nothing of it yet. */

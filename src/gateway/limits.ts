@@ -100,7 +100,7 @@ export const LIMITS = {
   /** Host names whose route is remembered. */
   rememberedHosts: 10_000,
   /** A route that is gone keeps its generation in memory, so that an older one is still refused. */
-  rememberedRoutes: 10_000,
+  rememberedRoutes: 1_000,
 } as const;
 
 /** The slowest share that a newly admitted member starts with. */

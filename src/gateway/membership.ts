@@ -61,6 +61,13 @@ export interface RouteState {
   turn: number;
 }
 
+/** What was applied last of a route that is gone. */
+export interface EndedRoute {
+  readonly route: string;
+  readonly pool: string | null;
+  readonly generation: Epoch;
+}
+
 interface MemberName {
   readonly route: string;
   readonly instance: string;
@@ -109,7 +116,8 @@ export class Membership {
   readonly routes = new Map<string, RouteState>();
   /** By controller that is connected: the routes that it published or named since its stream began, or since it last said all. */
   readonly #known = new Map<string, Set<string>>();
-  readonly #remembered = new Map<string, Epoch>();
+  /** Routes that are gone, oldest first. */
+  readonly #ended = new Map<string, EndedRoute>();
   /** Of each list of members, which is never changed but replaced. */
   readonly #byName = new WeakMap<readonly MemberState[], ReadonlyMap<string, MemberState>>();
   #heardAt: number;
@@ -128,6 +136,11 @@ export class Membership {
   /** True once a controller has said who may get traffic, be it nobody. */
   get isInformed(): boolean {
     return Number.isFinite(this.#ttlMs);
+  }
+
+  /** Routes that are gone, as far as they are remembered. */
+  ended(): Iterable<EndedRoute> {
+    return this.#ended.values();
   }
 
   step(event: MembershipEvent): readonly MembershipEffect[] {
@@ -189,7 +202,7 @@ export class Membership {
 
   #applyRoute(offered: RouteMembership, effects: MembershipEffect[]): void {
     const known = this.routes.get(offered.route);
-    const applied = known?.generation ?? this.#remembered.get(offered.route);
+    const applied = known?.generation ?? this.#ended.get(offered.route)?.generation;
     const order = applied === undefined ? 1 : compareEpochs(offered.generation, applied);
     const refuse = (why: RefusalReason, than: Epoch) =>
       effects.push({ type: "refused", route: offered.route, why, offered: offered.generation, applied: than });
@@ -220,7 +233,7 @@ export class Membership {
       turn: 0,
     };
     this.routes.set(offered.route, route);
-    this.#remembered.delete(offered.route);
+    this.#ended.delete(offered.route);
     return route;
   }
 
@@ -302,16 +315,16 @@ export class Membership {
       return;
     }
     this.routes.delete(route.route);
-    this.#remember(route.route, route.generation);
+    this.#remember(route);
     for (const member of route.members) this.#loseMember(member, "removed", effects);
     effects.push({ type: "route_removed", route });
   }
 
-  #remember(route: string, generation: Epoch): void {
-    this.#remembered.set(route, generation);
-    if (this.#remembered.size <= LIMITS.rememberedRoutes) return;
-    const oldest = this.#remembered.keys().next().value;
-    if (oldest !== undefined) this.#remembered.delete(oldest);
+  #remember({ route, pool, generation }: RouteState): void {
+    this.#ended.set(route, { route, pool, generation });
+    if (this.#ended.size <= LIMITS.rememberedRoutes) return;
+    const oldest = this.#ended.keys().next().value;
+    if (oldest !== undefined) this.#ended.delete(oldest);
   }
 
   #checked(event: Extract<MembershipEvent, { type: "checked" }>, effects: MembershipEffect[]): void {

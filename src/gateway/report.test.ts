@@ -24,3 +24,19 @@ test("a report says whose generation is applied, also with no member left; nothi
     ],
   });
 });
+
+test("a report says what was applied last of a route that is gone, until it is there again", () => {
+  const membership = new Membership(0);
+  const say = (routes: Parameters<typeof membershipLine>[0]) =>
+    membership.step({ type: "line", at: 0, line: controllerLineSchema.parse(membershipLine(routes, { complete: true })) });
+  const route = { route: "orders", pool: "default/orders", generation: epoch(0, 20), members: [] };
+  say([route]);
+  say([]);
+  const report = reportOf("gw-1", 8, membership, new Ledger());
+  expect(gatewayReportSchema.parse(report)).toEqual({
+    ...{ replica: "gw-1", sequence: 8, routes: [] },
+    ended: [{ route: "orders", pool: "default/orders", applied: "0.20" }],
+  });
+  say([{ ...route, generation: epoch(0, 21) }]);
+  expect(reportOf("gw-1", 9, membership, new Ledger())).not.toHaveProperty("ended");
+});

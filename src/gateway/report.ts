@@ -4,6 +4,9 @@ import type { Ledger } from "./ledger.ts";
 import type { Membership, MemberState } from "./membership.ts";
 
 export function reportOf(replica: string, sequence: number, membership: Membership, ledger: Ledger, leaving = false): GatewayReport {
+  const ended = [...membership.ended()].flatMap(({ route, pool, generation }) =>
+    pool === null ? [] : [{ route, pool, applied: generation }],
+  );
   return {
     replica,
     sequence,
@@ -15,6 +18,7 @@ export function reportOf(replica: string, sequence: number, membership: Membersh
       members: route.members.map(memberReport),
       counts: { ...ledger.of(route.route).counts },
     })),
+    ...(ended.length === 0 ? {} : { ended }),
   };
 }
 

@@ -141,6 +141,8 @@ export const gatewayReportSchema = z.object({
       counts: routeCountsSchema,
     }),
   ),
+  /** Of routes that are gone there, the generation that was applied last: a witness while a pool is drained and made again. */
+  ended: z.array(z.object({ route: z.string(), pool: z.string(), applied: epochSchema })).optional(),
 });
 export type GatewayReport = z.infer<typeof gatewayReportSchema>;
 

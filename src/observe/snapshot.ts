@@ -66,7 +66,7 @@ export interface SnapshotInput {
   readonly placedSince: (podUid: string) => Instant;
   readonly settledAt: Instant;
   readonly rewound: PoolSnapshot["rewound"];
-  readonly awaitsWitnesses: boolean;
+  readonly witnessesAwaitedUntil: Instant | null;
   readonly recoveredAt: PoolSnapshot["recoveredAt"];
   /** Instances that are not among the rows and whose objects are there; true: the store says that it was deleted. */
   readonly leftovers: ReadonlyMap<string, boolean>;
@@ -138,7 +138,7 @@ export function snapshotPool(input: SnapshotInput): SeenPool {
     settledAt: input.settledAt,
     workloads: rows.workloads,
     rewound: input.rewound,
-    awaitsWitnesses: input.awaitsWitnesses,
+    witnessesAwaitedUntil: input.witnessesAwaitedUntil,
     recoveredAt: input.recoveredAt,
     demand: demandOf(input, instances),
     slots: input.slotsTogether(slotsIn(instances, "serving"), slotsIn(instances, "draining")),

@@ -32,8 +32,9 @@ export function planPool(seen: PoolSnapshot, now: Instant): Plan {
     draft.hold("", reason("store_rewound", { ...pool.rewound, stored: pool.rewound.stored ?? "none" }));
     return draft.finish();
   }
-  if (pool.awaitsWitnesses && now < pool.settledAt) {
-    draft.hold("", reason("observer_new", { until: formatInstant(pool.settledAt) }), pool.settledAt);
+  const awaitedUntil = pool.witnessesAwaitedUntil;
+  if (awaitedUntil !== null && now < awaitedUntil) {
+    draft.hold("", reason("observer_new", { until: formatInstant(awaitedUntil) }), awaitedUntil);
     return draft.finish();
   }
   if (pool.deleting && pool.spec.deletion === "orphan") {

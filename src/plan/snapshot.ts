@@ -61,8 +61,8 @@ export interface PoolSnapshot {
   readonly leaseBrake: { readonly late: number; readonly total: number } | null;
   /** Set while somebody has seen more of the store than is in it: nothing is decided from these rows. */
   readonly rewound: Rewound | null;
-  /** Set while this controller is new and those who may know more than the store have not all spoken. */
-  readonly awaitsWitnesses: boolean;
+  /** While this controller is new and those who may know more than the store have not all spoken: until when they are waited for. Null: nobody is. */
+  readonly witnessesAwaitedUntil: Instant | null;
   /** When the store was last recovered from a rewind. */
   readonly recoveredAt: Instant | null;
   /** By UID of a pod that waits for a place: why it finds none, where that is known. */

@@ -29,10 +29,10 @@ describe("while the store is behind what somebody has seen", () => {
   });
 });
 
-test("a controller that is new decides nothing before the witnesses have spoken, and for no longer than a TTL of theirs", () => {
-  const pool = poolOf({ desired: 2 }, [serving()], { awaitsWitnesses: true, settledAt: NOON + 3_000 });
-  expect([done(pool), told(pool), planPool(pool, NOON).nextLookAt]).toEqual([[], ["observer_new"], NOON + 3_000]);
-  expect(planPool(pool, NOON + 3_000).decisions.map(({ kind }) => kind)).toContain("add_instance");
+test("a controller that is new decides nothing before the witnesses have spoken, and for no longer than it takes each that lives", () => {
+  const pool = poolOf({ desired: 2 }, [serving()], { witnessesAwaitedUntil: NOON + 8_000 });
+  expect([done(pool), told(pool), planPool(pool, NOON).nextLookAt]).toEqual([[], ["observer_new"], NOON + 8_000]);
+  expect(planPool(pool, NOON + 8_000).decisions.map(({ kind }) => kind)).toContain("add_instance");
 });
 
 describe("objects whose instance the store does not know", () => {

@@ -185,7 +185,7 @@ export class Instances implements InstanceDriver {
     const process = this.#reach(target);
     const ok = this.#isWell(process);
     if (ok) process.passedAt ??= this.#options.clock.now();
-    return { ok, bootId: process.bootId, reason: ok ? null : "unwell" };
+    return { ok, bootId: process.bootId, reason: ok ? null : this.#whyUnwell(process) };
   }
 
   /** What a gateway replica's check of it finds, as a code; null when it passes. At once: such checks are the most frequent thing of all. */
@@ -262,6 +262,12 @@ export class Instances implements InstanceDriver {
 
   #isWell(process: InstanceProcess): boolean {
     return process.state !== "closed" && !this.#isUnwell(process) && this.#writers?.leaseOf(process)?.refuses !== true;
+  }
+
+  /** As the SDK says it: one that only lacks its lease lacks nothing else. */
+  #whyUnwell(process: InstanceProcess): string {
+    const lease = process.state === "closed" || this.#isUnwell(process) ? undefined : this.#writers?.leaseOf(process);
+    return lease?.reason ?? "unwell";
   }
 
   #isUnwell({ readyAt, isSick }: InstanceProcess): boolean {

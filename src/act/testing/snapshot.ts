@@ -91,7 +91,7 @@ export function aSnapshot(record: Partial<InstanceRecord> = {}, instance: Partia
     workloads: [],
     leaseBrake: null,
     rewound: null,
-    awaitsWitnesses: false,
+    witnessesAwaitedUntil: null,
     recoveredAt: null,
     strangers: [],
     demand: null,

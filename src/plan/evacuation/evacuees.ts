@@ -13,7 +13,7 @@ import type { InstanceSnapshot, PoolSnapshot } from "../snapshot.ts";
 import type { Evacuee } from "./types.ts";
 
 export function evacueesOf(pool: PoolSnapshot, now: Instant): readonly Evacuee[] {
-  if (!pool.instances.some(isCondemned) || (pool.awaitsWitnesses && now < pool.settledAt)) return [];
+  if (!pool.instances.some(isCondemned) || now < (pool.witnessesAwaitedUntil ?? now)) return [];
   const isFrozen = pool.freeze !== null && now < pool.freeze.until;
   const desired = pool.deleting && pool.spec.deletion === "drain" ? 0 : sizeOf(pool);
   const staying = pool.instances.filter((instance) => isHeld(instance) && !isStandby(instance) && !isCondemned(instance));

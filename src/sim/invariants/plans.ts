@@ -101,8 +101,8 @@ function sizeIn(snapshot: PoolSnapshot, { decisions }: Plan): number {
 }
 
 /** Nothing is begun there by anybody's will. */
-function isStill({ freeze, deleting, rewound, awaitsWitnesses, settledAt }: PoolSnapshot, at: number): boolean {
-  return deleting || rewound !== null || (awaitsWitnesses && at < settledAt) || (freeze !== null && at < freeze.until);
+function isStill({ freeze, deleting, rewound, witnessesAwaitedUntil }: PoolSnapshot, at: number): boolean {
+  return deleting || rewound !== null || at < (witnessesAwaitedUntil ?? at) || (freeze !== null && at < freeze.until);
 }
 
 function isStandby({ purpose }: InstanceSnapshot["record"]): boolean {
