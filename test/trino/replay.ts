@@ -88,6 +88,11 @@ export async function replay(
   return { base, host: "127.0.0.1", port, received, stop: () => stop(server) };
 }
 
+/** One whole answer to a statement, of nobody's query. */
+export function finished(rows: readonly unknown[][], more: object = {}): string {
+  return JSON.stringify({ id: "20261201_000000_00000_xxxxx", infoUri: "", data: rows, stats: { state: "FINISHED" }, ...more });
+}
+
 function pathOf({ url }: Exchange, prefix: string): string {
   return url.slice(prefix.length);
 }
