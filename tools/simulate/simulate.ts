@@ -13,11 +13,7 @@ import { circumstances, keepEvidence } from "../evidence/keep.ts";
 import { readOptions } from "../options.ts";
 import { runSeeds } from "./seed-workers.ts";
 import { shrinkSeed } from "./shrink-seed.ts";
-
-/** Fewer seeds need not draw every kind. */
-const SEEDS_FOR_ALL_KINDS = 100;
-/** Counted by what they do, not by their kind. */
-const TOOK: Readonly<Record<string, readonly string[]>> = { watch_break: ["watch_ended", "watch_broken", "watch_gone"] };
+import { exitCodeOf, neverInjected } from "./verdict.ts";
 
 /** How often it is said how far it is. */
 const PROGRESS_MS = 10_000;
@@ -85,7 +81,7 @@ for await (const result of runSeeds({ from, to, workers: Number(values.workers),
 }
 
 const seconds = (performance.now() - startedAt) / 1000;
-const never = STANDARD_KINDS.filter((kind) => !(TOOK[kind] ?? [kind]).some((took) => (counts.get(took) ?? 0) > 0));
+const never = neverInjected(STANDARD_KINDS, counts);
 const seeds = to - from + 1;
 const outcome = {
   seeds: `${from}..${to}`,
@@ -99,4 +95,4 @@ const outcome = {
 };
 if (under !== undefined) console.error(`kept in ${keepEvidence("seeds", under, { seconds: Math.round(seconds), ...outcome })}`);
 console.log(JSON.stringify(outcome));
-if (failed.length > 0 || (never.length > 0 && seeds >= SEEDS_FOR_ALL_KINDS)) process.exitCode = 1;
+process.exitCode = exitCodeOf({ seeds, failed, never });
