@@ -6,6 +6,7 @@ import { reason } from "../model/reasons.ts";
 import type { StepDraft } from "../model/step.ts";
 import type { Effect } from "../plan/decision.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "../plan/snapshot.ts";
+import { memberTargetOf, targetOf } from "../drivers/target.ts";
 import { renderBlueprint } from "./render-blueprint.ts";
 import { stepIds } from "./step-id.ts";
 import type { AdmitInstance } from "./steps/admit-instance.ts";
@@ -15,10 +16,12 @@ import type { CreateInstance } from "./steps/create-instance.ts";
 import type { DeleteInstance } from "./steps/delete-instance.ts";
 import type { DeleteStranger } from "./steps/delete-stranger.ts";
 import type { DrainInstance } from "./steps/drain-instance.ts";
+import type { DrainMember } from "./steps/drain-member.ts";
 import type { PrepareInstance } from "./steps/prepare-instance.ts";
-import type { Process } from "./steps/process.ts";
+import { memberTargetSchema, type Process, targetSchema } from "./steps/process.ts";
 import type { RemoveScaleOwner } from "./steps/remove-scale-owner.ts";
 import type { ScaleTarget } from "./steps/scale-target.ts";
+import type { ReplaceMember } from "./steps/replace-member.ts";
 import type { ProtectPod } from "./steps/protect-pod.ts";
 import type { UncordonNode } from "./steps/uncordon-node.ts";
 
@@ -84,6 +87,21 @@ export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unk
         process: requireProcess(effect, seen, snapshot),
       };
       return draft(stepIds.close(instance, effect.incarnation), "close_instance/1", payload);
+    }
+    case "drain_member": {
+      const { how, since, pod } = effect;
+      const payload: DrainMember = { instance, evidence: memberEvidenceOf(effect, seen), how, process: memberOf(effect, seen, snapshot) };
+      return draft(stepIds.drainMember(pod.uid, how, since), "drain_member/1", payload);
+    }
+    case "replace_member": {
+      const payload: ReplaceMember = {
+        instance,
+        evidence: memberEvidenceOf(effect, seen),
+        pod: { namespace: snapshot.namespace, ...effect.pod },
+        objects: [...seen.record.objects],
+        ...accountOf(snapshot),
+      };
+      return draft(stepIds.replaceMember(effect.pod.uid), "replace_member/1", payload);
     }
     case "delete_instance": {
       const { phase, objects } = seen.record;
@@ -227,16 +245,28 @@ function drainFrom(effect: Effect, { phase }: InstanceRecord): DrainInstance["fr
   }
 }
 
-function processOf({ record, health }: InstanceSnapshot, { namespace, spec }: PoolSnapshot): Process | null {
+function processOf({ record, health, cluster, pods }: InstanceSnapshot, { namespace, spec }: PoolSnapshot): Process | null {
   const { podName, podUid, containerId, host, port } = record.incarnation;
   if (podName === null || podUid === null || host === null) return null;
   const bootId = record.incarnation.bootId ?? (health.state === "passing" ? health.bootId : null);
-  const { protocol, healthPath, port: servicePort } = spec.service;
-  return {
-    pod: { namespace, name: podName, uid: podUid },
-    containerId,
-    target: { host, port: port ?? servicePort, bootId, protocol, healthPath },
-  };
+  const members = cluster && pods.flatMap(({ process }) => (process ? [{ host: process.host, port: spec.service.port }] : []));
+  const target = targetOf(spec, { host, port: port ?? spec.service.port, bootId }, cluster, members);
+  return { pod: { namespace, name: podName, uid: podUid }, containerId, target: targetSchema.parse(target) };
+}
+
+type OfMember = Extract<Effect, { kind: "drain_member" | "replace_member" }>;
+
+function memberEvidenceOf(effect: OfMember, { memberEvidence = [] }: InstanceSnapshot): string {
+  const found = memberEvidence.find(({ podUid }) => podUid === effect.pod.uid);
+  if (found === undefined) throw notPossible(effect, "no evidence is about this member");
+  return found.id;
+}
+
+function memberOf(effect: OfMember, { pods, cluster }: InstanceSnapshot, { namespace, spec }: PoolSnapshot): DrainMember["process"] {
+  const process = pods.find(({ uid }) => uid === effect.pod.uid)?.process;
+  if (process === undefined) throw notPossible(effect, "nothing was seen to run in its pod");
+  const { host, containerId } = process;
+  return { pod: { namespace, ...effect.pod }, containerId, target: memberTargetSchema.parse(memberTargetOf(spec, host, cluster)) };
 }
 
 function requireProcess(effect: Effect, seen: InstanceSnapshot, snapshot: PoolSnapshot): Process {

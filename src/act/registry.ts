@@ -7,7 +7,9 @@ import { createInstance } from "./steps/create-instance.ts";
 import { deleteInstance } from "./steps/delete-instance.ts";
 import { deleteStranger } from "./steps/delete-stranger.ts";
 import { drainInstance } from "./steps/drain-instance.ts";
+import { drainMember } from "./steps/drain-member.ts";
 import { prepareInstance } from "./steps/prepare-instance.ts";
+import { replaceMember } from "./steps/replace-member.ts";
 import { removeScaleOwner } from "./steps/remove-scale-owner.ts";
 import { scaleTarget } from "./steps/scale-target.ts";
 import { protectPod } from "./steps/protect-pod.ts";
@@ -28,6 +30,8 @@ export const STEP_KINDS: StepRegistry = registryOf([
   register(admitInstance),
   register(drainInstance),
   register(closeInstance),
+  register(drainMember),
+  register(replaceMember),
   register(deleteInstance),
   register(deleteStranger),
   register(scaleTarget),

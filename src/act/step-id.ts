@@ -16,6 +16,9 @@ export const stepIds = {
   drain: (instance: string, incarnation: number, loss: string, deadline: number | null) =>
     `drain/${instance}/${incarnation}/${loss}${deadline === null ? "" : `/${deadline}`}`,
   close: (instance: string, incarnation: number) => `close/${instance}/${incarnation}`,
+  /** The same member is told the same again after it was told otherwise: `since` tells these decisions apart. */
+  drainMember: (podUid: string, how: string, since: number) => `drain-member/${podUid}/${how}/${since}`,
+  replaceMember: (podUid: string) => `replace-member/${podUid}`,
   delete: (instance: string) => `delete/${instance}`,
   /** The same number is wanted again and again: what was decided when tells these decisions apart. */
   scale: (uid: string, decidedAt: number, from: number, to: number) => `scale/${uid}/${decidedAt}/${from}-${to}`,

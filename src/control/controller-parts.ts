@@ -10,6 +10,7 @@ import type { HealthMonitor } from "../observe/health.ts";
 import type { DemandMonitor } from "../observe/demand-monitor.ts";
 import type { SlotsMonitor } from "../observe/slots-monitor.ts";
 import type { LeaseWatch } from "../observe/lease-watch.ts";
+import type { MemberMonitor } from "../observe/member-monitor.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
 import type { PlacementTroubles } from "../observe/placement-troubles.ts";
 import type { Targets } from "../observe/targets.ts";
@@ -22,6 +23,7 @@ import type { PoolEntry } from "./pool-informer.ts";
 import type { Witnesses } from "./rewound.ts";
 import type { Members } from "./members.ts";
 import type { ControllerLog, Pass } from "./pass.ts";
+import type { ProofSource } from "./pass-maker.ts";
 import type { PoolWriter } from "./pool-writer.ts";
 
 export interface ControllerParts {
@@ -39,6 +41,9 @@ export interface ControllerParts {
   readonly slots: SlotsMonitor;
   /** What Pools with a target scale, and who else sets replica counts; absent: nobody looks. */
   readonly targets?: Targets | undefined;
+  readonly memberStates: MemberMonitor;
+  /** What is proven to be effective in running processes; absent: nothing is. */
+  readonly proofs?: ProofSource | undefined;
   readonly notices: NoticeDesk;
   readonly capacity: CapacityMonitor;
   readonly evacuation: EvacuationDesk;

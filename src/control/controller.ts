@@ -29,7 +29,18 @@ import { WorkQueue } from "./work-queue.ts";
 import type { Pass } from "./pass.ts";
 import { PassActs } from "./pass-acts.ts";
 import { PassMaker } from "./pass-maker.ts";
-import { fixed, gapAfterPass, invalid, newestStampOf, nextRetry, problemOf, unkept, watchedOf, withHolds } from "./pass-notes.ts";
+import {
+  fixed,
+  gapAfterPass,
+  invalid,
+  membersOf,
+  newestStampOf,
+  nextRetry,
+  problemOf,
+  unkept,
+  watchedOf,
+  withHolds,
+} from "./pass-notes.ts";
 import type { ControllerParts } from "./controller-parts.ts";
 
 /** The safety net: a pool is looked at this often even when nothing calls. */
@@ -83,6 +94,7 @@ export class Controller {
       routes: this.#routes,
       trust: this.#trust,
       leftovers: this.#leftovers,
+      services: this.#services,
       namedReads: new NamedReads({ ...parts, onChange: (pool) => this.wake(pool) }),
       passes: this.#passes,
       settledAt: () => this.#settledAt,
@@ -120,7 +132,8 @@ export class Controller {
   }
 
   stop(): void {
-    const { world, pools, gateways, health, leases, freezes, demand, slots, targets } = this.#parts;
+    const { world, pools, gateways, health, leases, freezes, demand, slots, targets, memberStates } = this.#parts;
+    memberStates.stop();
     leases.stop();
     demand.stop();
     slots.stop();
@@ -357,9 +370,11 @@ export class Controller {
 
   #follow(entry: PoolEntry, rows: PoolRows): void {
     const instances = new Set(rows.instances.map(({ id }) => id));
-    const watched = watchedOf(entry, rows);
+    const watched = watchedOf(entry, rows, (record) => this.#services.clusterOf(entry, record));
     const { spec } = entry.document;
     this.#parts.health.follow(instances, watched);
+    const seen = this.#passes.get(entry.key)?.snapshot;
+    if (seen !== undefined) this.#parts.memberStates.follow(entry.key, membersOf(seen));
     if (spec.driver === "worker") this.#parts.slots.follow(entry.key, watched, spec.worker.stuckAfter);
     if (entry.isDeleting) this.#parts.demand.forget(entry.key);
     else this.#parts.demand.follow(entry.key, entry.document);
@@ -394,6 +409,7 @@ export class Controller {
     this.#parts.demand.forget(key);
     this.#parts.targets?.forget(key);
     this.#parts.slots.forget(key);
+    this.#parts.memberStates.forget(key);
     this.#leftovers.forget(key);
     this.#rest.forget(key);
     this.#claims.drop(key);

@@ -9,6 +9,7 @@ import type { SlotsMonitor } from "../observe/slots-monitor.ts";
 import type { HealthMonitor } from "../observe/health.ts";
 import type { LeaseWatch } from "../observe/lease-watch.ts";
 import type { NoticeDesk } from "../observe/notice-desk.ts";
+import type { MemberMonitor } from "../observe/member-monitor.ts";
 import type { NamedReads } from "../observe/named-reads.ts";
 import { nodeViews } from "../observe/node-views.ts";
 import type { PlacementTroubles, WaitingPod } from "../observe/placement-troubles.ts";
@@ -18,11 +19,12 @@ import type { Targets } from "../observe/targets.ts";
 import type { World } from "../observe/world.ts";
 import { planPool } from "../plan/plan.ts";
 import { roomToMake } from "../plan/preemption.ts";
-import type { PoolSnapshot, Rewound } from "../plan/snapshot.ts";
+import type { PoolSnapshot, Proofs, Rewound } from "../plan/snapshot.ts";
 import type { PoolRows } from "../store/port.ts";
 import { HealthBrake, LeaseBrake } from "./brake.ts";
 import type { EvacuationDesk } from "./evacuation-desk.ts";
 import type { DeletionCause } from "./deletion-cause.ts";
+import type { FixedServices } from "./fixed-service.ts";
 import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
 import type { GatewayRegistry } from "./gateways.ts";
 import type { Leftovers } from "./leftovers.ts";
@@ -41,6 +43,11 @@ export interface MakeOptions {
   readonly isPass?: boolean;
 }
 
+/** What was proven of the running processes of a pool, by its key. */
+export interface ProofSource {
+  of(pool: string): Proofs | null;
+}
+
 export interface PassMakerParts {
   readonly world: World;
   readonly gateways: GatewayRegistry;
@@ -48,6 +55,10 @@ export interface PassMakerParts {
   readonly demand: DemandMonitor;
   readonly slots: SlotsMonitor;
   readonly targets?: Targets | undefined;
+  readonly memberStates: Pick<MemberMonitor, "stateOf">;
+  readonly services: Pick<FixedServices, "clusterOf">;
+  /** What is proven to be effective; absent: nothing is. */
+  readonly proofs?: ProofSource | undefined;
   readonly leases: LeaseWatch;
   readonly notices: NoticeDesk;
   readonly capacity: CapacityMonitor;
@@ -184,9 +195,13 @@ export class PassMaker {
       slotsTogether: (serving, finishing) => slots.together(rows.pool, serving, finishing),
       recommended: demand.recommendedOf(rows.pool),
       ...this.#scaledBy(entry, rows),
+      cluster: (record) => this.#parts.services.clusterOf(entry, record),
+      memberState: (podUid) => this.#parts.memberStates.stateOf(podUid),
+      proofs: this.#parts.proofs?.of(rows.pool) ?? null,
       now,
     });
   }
+
   /** Nothing where nobody else sets anything: most pools. */
   #scaledBy({ document }: PoolEntry, { pool, instances }: PoolRows): Pick<SeenPool, "target" | "scaleOwners"> {
     const { targets } = this.#parts;

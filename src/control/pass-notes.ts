@@ -1,10 +1,14 @@
 /** What a pass makes of a plan beside acting on it: what is told, what is written down, and when to look again. */
 import type { Instant } from "../kernel/clock.ts";
 import type { Informer } from "../kube/informer.ts";
+import { memberTargetOf, targetOf } from "../drivers/target.ts";
+import type { InstanceRecord } from "../model/instance.ts";
 import { isLeaving } from "../model/phase.ts";
-import { poolKey } from "../model/pool.ts";
+import { type MadeCluster, poolKey } from "../model/pool.ts";
 import { reason } from "../model/reasons.ts";
 import type { Watched } from "../observe/health.ts";
+import type { WatchedMember } from "../observe/member-monitor.ts";
+import type { PoolSnapshot } from "../plan/snapshot.ts";
 import type { Effect, Hold, Move, Plan } from "../plan/decision.ts";
 import type { PoolRows, StandingReason } from "../store/port.ts";
 import type { Pass } from "./pass.ts";
@@ -32,8 +36,12 @@ export function gapAfterPass(instances: number): number {
 }
 
 /** Who is to be checked: every process that is known and not yet given up. */
-export function watchedOf(entry: PoolEntry, { instances }: PoolRows): readonly Watched[] {
-  const { service, traffic } = entry.document.spec;
+export function watchedOf(
+  entry: PoolEntry,
+  { instances }: PoolRows,
+  clusterOf: (record: InstanceRecord) => MadeCluster | undefined,
+): readonly Watched[] {
+  const { spec } = entry.document;
   return instances.flatMap((record): Watched[] => {
     const { host, port, bootId, number } = record.incarnation;
     if (host === null || port === null || number === 0) return [];
@@ -42,12 +50,23 @@ export function watchedOf(entry: PoolEntry, { instances }: PoolRows): readonly W
       {
         instance: record.id,
         incarnation: number,
-        everyMs: traffic.healthEvery,
+        everyMs: spec.traffic.healthEvery,
         isDraining: record.phase === "draining",
-        target: { host, port, bootId, protocol: service.protocol, healthPath: service.healthPath },
+        target: targetOf(spec, { host, port, bootId }, clusterOf(record)),
       },
     ];
   });
+}
+
+/** Of clusters: those members of whose nodes it is known that they go, as long as they are there. */
+export function membersOf({ spec, instances }: PoolSnapshot): readonly WatchedMember[] {
+  return instances.flatMap(({ memberEvidence = [], pods, cluster }) =>
+    pods.flatMap(({ uid, process }) =>
+      process !== undefined && memberEvidence.some(({ podUid }) => podUid === uid)
+        ? [{ podUid: uid, target: memberTargetOf(spec, process.host, cluster) }]
+        : [],
+    ),
+  );
 }
 
 /** A step whose time has come is being tried right now: its end is what wakes the pool. */
@@ -90,6 +109,8 @@ export function isEffect(decision: Effect | Move): decision is Effect {
     case "admit_instance":
     case "drain_instance":
     case "close_instance":
+    case "drain_member":
+    case "replace_member":
     case "delete_instance":
     case "delete_stranger":
     case "scale_target":

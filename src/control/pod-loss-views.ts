@@ -23,7 +23,7 @@ export function podLossViews(options: {
     },
     findingsOf(node, instance): readonly EvidenceReason[] {
       const seen = nodeViews({ world, noticed: notices.findings(), now: clock.now() })(node)?.findings ?? [];
-      const evidence = lastPass(instance)?.snapshot.instances.flatMap((each) => each.evidence) ?? [];
+      const evidence = lastPass(instance)?.snapshot.instances.flatMap((each) => [...each.evidence, ...(each.memberEvidence ?? [])]) ?? [];
       return [...seen, ...evidence.filter(({ nodeName }) => nodeName === node)].map(({ reason }) => reason);
     },
   };

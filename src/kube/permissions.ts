@@ -2,7 +2,7 @@
  * What each part of Relevo may do in a cluster, and why: the one table. The manifests in `deploy/` are generated from it, `relevo doctor` asks the API
  * server about each row, and a test compares it with what a controller really calls.
  *
- * 1. Nothing here deletes a node, evicts a pod, reads a Secret or writes roles: no part of Relevo does (I8).
+ * 1. Nothing here deletes a node, evicts a pod, reads a Secret or writes roles: no part of Relevo does (I8). Pods are deleted by themselves in one case (`members`).
  * 2. What a blueprint makes is made by a ServiceAccount of the Pool's own namespace, which the controller impersonates: the controller itself may not make
  *    workloads anywhere.
  * 3. A namespace without the binding of `pool_namespace` rows is a namespace in which Relevo can change nothing.
@@ -46,6 +46,7 @@ export const CAPABILITIES = [
   "doctor",
   "scaling",
   "external_metrics",
+  "members",
 ] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
@@ -204,6 +205,14 @@ export const PERMISSIONS: Readonly<Record<Capability, readonly Permission[]>> = 
       { group: "apiregistration.k8s.io", plural: "apiservices" },
       { verbs: ["get"], names: ["v1beta1.external.metrics.k8s.io"], why: "whether such a server is there, and why it does not answer" },
     ),
+  ],
+  members: [
+    may(PODS, {
+      place: "pool_namespace",
+      as: "instances",
+      verbs: ["delete"],
+      why: "a worker of a Trino cluster whose node goes is deleted by its UID, so that its own workload makes the next one elsewhere",
+    }),
   ],
   agent: [may(PODS, { as: "agent", verbs: ["list"], why: "which instances are on its node, to tell them while the controller is away" })],
 };

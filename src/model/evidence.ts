@@ -1,6 +1,9 @@
 /**
  * Evidence: the durable, first-write-wins fact that an instance must be replaced. One row per instance and class of loss, never changed afterwards (I3);
  * the gravest class counts. Typed and sanitised: no free text of others (D16).
+ *
+ * Evidence about a member is the fact that this one pod of an instance must be replaced, and nothing else of it: one row per pod and class of loss. It is served
+ * when no pod of that UID is there any more.
  */
 import type { Instant } from "../kernel/clock.ts";
 import type { Epoch } from "../kernel/epoch.ts";
@@ -29,6 +32,8 @@ export interface EvidenceDraft {
   readonly incarnation: number;
   readonly loss: Loss;
   readonly reason: EvidenceReason;
+  /** It concerns only the pod that it names, which is not the lead. Absent: the instance. */
+  readonly isOfMember?: true;
   readonly podName: string | null;
   readonly podUid: string | null;
   readonly nodeName: string | null;

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { duration, durationOf, someTime } from "./duration.ts";
 import { PRIORITIES, type RoutePolicy } from "./membership.ts";
 import { rfc1123Label } from "./names.ts";
+import { replicasBesideLead } from "./replicas.ts";
 import { scaleSchema, workerSchema } from "./scale.ts";
 import { COORDINATOR_PATH, trinoSchema } from "./trino.ts";
 
@@ -13,6 +14,13 @@ export const API_VERSION = "relevo.dev/v1alpha1";
 
 /** Below it the time that a busy machine takes away for other work would pass for silence. */
 const LEAST_LEASE_MS = 1_000;
+
+const OWN_HEALTH_PATH = "/relevo/v1/health";
+
+/** From a place for its pods to its admission. */
+const READY_WITHIN_MS = 120_000;
+/** A coordinator and its workers need 90 s on an idle machine before the first query is answered, and several times as long where many start at once. */
+const CLUSTER_READY_WITHIN_MS = 600_000;
 
 const dnsLabel = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/, "lower-case letters, digits and dashes, at most 40 characters");
 
@@ -75,16 +83,16 @@ export const poolSpecSchema = z
     trino: trinoSchema.prefault({}),
     /** Moves the size between `size.floor` and `size.max`; without it the size is `size.desired`. */
     scale: scaleSchema.optional(),
-    /** How an instance is spoken to. */
+    /** How an instance is spoken to: by our protocol where nothing is said, a Trino cluster always by its own. */
     service: z
       .strictObject({
         port: z.int().min(1).max(65535).default(8080),
-        protocol: z.enum(["relevo/v1", "none"]).default("relevo/v1"),
+        protocol: z.enum(["relevo/v1", "none"]).optional(),
         healthPath: z
           .string()
           .max(1_000)
           .regex(/^\/[\x21-\x7e]*$/, "a path that begins with / and holds no spaces")
-          .default("/relevo/v1/health"),
+          .optional(),
       })
       .prefault({}),
     traffic: z
@@ -114,7 +122,8 @@ export const poolSpecSchema = z
           .strictObject({
             retries: z.int().min(0).max(100).default(3),
             per: duration.prefault("10m"),
-            readyWithin: someTime.prefault("2m"),
+            /** Absent: 2m, and 10m for a Trino cluster. */
+            readyWithin: someTime.optional(),
           })
           .prefault({}),
         /** An instance that answers no check for this long, its node being well, counts as lost. */
@@ -137,13 +146,14 @@ export const poolSpecSchema = z
       context.addIssue({ code: "custom", path: ["size", "floor"], message: `floor ${floor} is above desired ${desired}`, input: floor });
     if (desired > max)
       context.addIssue({ code: "custom", path: ["size", "max"], message: `max ${max} is below desired ${desired}`, input: max });
-    if (spec.state.lease && (spec.service.protocol !== "relevo/v1" || spec.driver === "trino"))
+    if (spec.state.lease && spec.driver !== "trino" && (spec.service.protocol ?? "relevo/v1") !== "relevo/v1")
       context.addIssue({
         code: "custom",
         path: ["state", "lease"],
         message: "needs service.protocol relevo/v1: an instance without the protocol cannot be told of its lease",
         input: spec.service.protocol,
       });
+    for (const problem of problemsOfTrino(spec)) context.addIssue({ code: "custom", ...problem });
     for (const problem of problemsOfScale(spec)) context.addIssue({ code: "custom", ...problem });
     if (spec.target !== undefined) return;
     const lead = spec.blueprint.objects.filter((object) => object.kind === "Deployment" || object.kind === "StatefulSet");
@@ -169,7 +179,7 @@ export const poolSpecSchema = z
       seen.add(key);
     }
   })
-  .transform((spec) => ({ ...spec, service: spokenTo(spec) }));
+  .transform((spec) => ({ ...spec, service: spokenTo(spec), disruption: withReadyWithin(spec) }));
 export type PoolSpec = z.output<typeof poolSpecSchema>;
 
 interface Spoken {
@@ -178,15 +188,71 @@ interface Spoken {
   readonly healthPath: string;
 }
 
-/** Trino is spoken to in its own protocol, whatever a document says of ours. */
-function spokenTo({ driver, service }: { readonly driver: Driver; readonly service: Spoken }): Spoken {
-  return driver === "trino" ? { ...service, protocol: "trino/v1", healthPath: COORDINATOR_PATH } : service;
+interface Said {
+  readonly port: number;
+  readonly protocol?: "relevo/v1" | "none" | undefined;
+  readonly healthPath?: string | undefined;
+}
+
+function spokenTo({ driver, service }: { readonly driver: Driver; readonly service: Said }): Spoken {
+  const { port, protocol = "relevo/v1", healthPath = OWN_HEALTH_PATH } = service;
+  return driver === "trino" ? { port, protocol: "trino/v1", healthPath: COORDINATOR_PATH } : { port, protocol, healthPath };
+}
+
+interface Candidates {
+  readonly retries: number;
+  readonly per: number;
+  readonly readyWithin?: number | undefined;
+}
+
+function withReadyWithin<D extends { readonly candidates: Candidates }>({
+  driver,
+  disruption,
+}: {
+  readonly driver: Driver;
+  readonly disruption: D;
+}) {
+  const readyWithin = disruption.candidates.readyWithin ?? (driver === "trino" ? CLUSTER_READY_WITHIN_MS : READY_WITHIN_MS);
+  return { ...disruption, candidates: { ...disruption.candidates, readyWithin } };
 }
 
 interface Problem {
   readonly path: (string | number)[];
   readonly message: string;
   readonly input: unknown;
+}
+
+interface TrinoSpec {
+  readonly driver: Driver;
+  readonly service: Said;
+  readonly state: { readonly lease?: unknown };
+  readonly scale?: unknown;
+}
+
+function problemsOfTrino({ driver, service, state, scale }: TrinoSpec): readonly Problem[] {
+  if (driver !== "trino") return [];
+  const problems: Problem[] = [];
+  if (service.protocol !== undefined)
+    problems.push({
+      path: ["service", "protocol"],
+      message: "is not for driver trino: a cluster is always spoken to in Trino's own protocol",
+      input: service.protocol,
+    });
+  if (service.healthPath !== undefined)
+    problems.push({
+      path: ["service", "healthPath"],
+      message: `is not for driver trino: a coordinator is always asked at ${COORDINATOR_PATH}`,
+      input: service.healthPath,
+    });
+  if (state.lease !== undefined)
+    problems.push({
+      path: ["state", "lease"],
+      message: "is not for driver trino: a cluster has no writer that could be fenced",
+      input: state.lease,
+    });
+  if (scale !== undefined)
+    problems.push({ path: ["scale"], message: "is not for driver trino yet: its size is size.desired", input: driver });
+  return problems;
 }
 
 interface ScaledSpec {
@@ -209,9 +275,9 @@ function problemsOfScale({ driver, size, blueprint, target, worker, scale }: Sca
       input: target,
     });
   if (scale === undefined) return problems;
-  if (driver !== "worker")
+  if (driver === "service")
     problems.push({ path: ["scale"], message: "needs driver worker: its signal is what workers take", input: driver });
-  if (worker.flow === undefined)
+  if (worker.flow === undefined && driver !== "trino")
     problems.push({
       path: ["worker", "flow"],
       message: "must say what the workers take their jobs from: another flow's signal is refused",
@@ -235,11 +301,29 @@ export const poolSchema = z.object({
 export type PoolDocument = z.output<typeof poolSchema>;
 
 /** What an instance is made from and spoken to by, immutable: what the document says later is about others. */
-export function snapshotOf({ blueprint, service: { protocol, healthPath } }: PoolSpec): BlueprintSnapshot {
-  return { ...blueprint, service: { protocol, healthPath } };
+export function snapshotOf(spec: PoolSpec): BlueprintSnapshot {
+  const { protocol, healthPath } = spec.service;
+  const trino = clusterOf(spec);
+  return { ...spec.blueprint, service: { protocol, healthPath, ...(trino === undefined ? {} : { trino }) } };
 }
 
-export type BlueprintSnapshot = PoolSpec["blueprint"] & { readonly service: Pick<PoolSpec["service"], "protocol" | "healthPath"> };
+/** What a cluster is that is made now; undefined of a pool of anything else. */
+export function clusterOf({ blueprint, service, trino }: PoolSpec): MadeCluster | undefined {
+  return service.protocol === "trino/v1" ? { user: trino.user, workers: replicasBesideLead(blueprint.objects) } : undefined;
+}
+
+export type BlueprintSnapshot = PoolSpec["blueprint"] & { readonly service: SpokenService };
+
+/** How an instance is spoken to: its protocol and where it says how it is. */
+export interface SpokenService extends Pick<PoolSpec["service"], "protocol" | "healthPath"> {
+  readonly trino?: MadeCluster;
+}
+
+/** Of a Trino cluster, as it was made: as whom it is asked, and how many workers belong to it. */
+export interface MadeCluster {
+  readonly user: string;
+  readonly workers: number;
+}
 
 /** `namespace/name`: how a pool is named in the store, in metrics and in messages. */
 export function poolKey(namespace: string, name: string): string {

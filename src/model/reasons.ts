@@ -16,6 +16,10 @@ export const REASONS = {
   standby_prepare: "its own health check passed: it is prepared and stays as standby",
   cordon_condemned_node: "{node} carries {instance} and will go ({evidence}): nothing new may land there",
   protect_pod: "{pod} is ours by its owners' UIDs: it is marked as not to be disrupted",
+  member_condemned: "the node of {pod}, a member of {instance}, goes ({evidence}): that pod alone is drained and made anew elsewhere",
+  member_drain: "the node of {pod} goes at {deadline}: it takes no new work and finishes what it has ({how})",
+  member_back: "the node of {pod} stays after all: it takes work again",
+  member_replace: "{pod} is deleted, so that its own workload makes the next one elsewhere: {why}",
   created: "its objects exist",
   prepared: "all its pods run and are ready on healthy nodes",
   validated: "its own health check passed",
@@ -36,7 +40,7 @@ export const REASONS = {
   replica_silent:
     "gateway replica {replica} was silent for longer than {ttl} and the door at the instance is shut: the seal is assumed, outside the zero-loss claim",
   waiting_for_silent_replica:
-    "gateway replica {replica} is silent and may still send, and the instance has no door to shut (protocol none): it is waited for until the replica is given up",
+    "gateway replica {replica} is silent and may still send, and the instance has no door to shut (protocol {protocol}): it is waited for until the replica is given up",
   deadline_reached: "its node is taken at {deadline}: what still runs on it is closed or lost",
   sealed: "it is sealed: it may be deleted",
   gone: "its objects are gone",
@@ -133,6 +137,12 @@ export const REASONS = {
   waiting_for_gateways: "gateway replicas {replicas} have not yet applied generation {generation}",
   waiting_for_first_gateway: "no gateway replica is registered",
   serving: "it serves and nothing is against it",
+  serving_without_members: "it serves and {ready} of {wanted} of its pods are ready: the others are made anew by their own workloads",
+  member_leaving: "{pod} is being deleted: its own workload makes the next one",
+  member_finishes: "{pod} takes no new work ({state}): it is deleted once that is finished, and at the latest at {until}",
+  member_ends: "{pod} ends and nothing takes that back, though its node stays: its own workload starts it anew",
+  member_unread: "what {pod} says of itself is not known yet: its node goes at {deadline}",
+  member_waits_for_cordon: "{pod} can be made anew once its node {node} takes nothing new, and is at the latest at {until}",
   awaiting_absence: "its objects were deleted; it occupies capacity until they are gone",
   deletion_refused: "the pool is being deleted, its deletion policy is refuse and {live} instances live: set deletion to drain or orphan",
   deletion_cause_unknown:

@@ -128,7 +128,15 @@ function viewPod(input: ObjectsInput, record: InstanceRecord, pod: KubePod): Pod
     placement: placementOfPod(metadata.annotations[ANNOTATIONS.placement]),
     scheduledAt: placedAt(input, pod),
     node: nodeOf(input, pod),
+    ...memberProcessOf(pod, owner !== undefined && owner.uid !== record.objects[0]?.uid),
   };
+}
+
+/** Of the lead it is the instance's incarnation. */
+function memberProcessOf(pod: KubePod, isMember: boolean): Pick<PodSnapshot, "process"> {
+  const seen = isMember ? processOf(pod) : undefined;
+  if (seen?.isRunning !== true || pod.status.podIP === null) return {};
+  return { process: { host: pod.status.podIP, containerId: seen.containerId, startedAt: seen.startedAt } };
 }
 
 /** What is malformed says nothing. */
@@ -153,6 +161,8 @@ interface SeenProcess {
   readonly pod: KubePod;
   readonly containerId: string;
   readonly isRunning: boolean;
+  /** Null when it does not run. */
+  readonly startedAt: Instant | null;
 }
 
 export function processOf(pod: KubePod): SeenProcess | undefined {
@@ -161,7 +171,8 @@ export function processOf(pod: KubePod): SeenProcess | undefined {
   if (!status || status.containerID === null) return undefined;
   // A kubelet that evicts a pod fails it as a whole, and may leave what it said of the containers as it was.
   const hasEnded = pod.status.phase === "Failed" || pod.status.phase === "Succeeded";
-  return { pod, containerId: status.containerID, isRunning: Boolean(status.state.running) && !hasEnded };
+  const { running } = status.state;
+  return { pod, containerId: status.containerID, isRunning: Boolean(running) && !hasEnded, startedAt: running?.startedAt ?? null };
 }
 
 /**

@@ -14,7 +14,7 @@ import type { DemandView } from "../model/demand.ts";
 import type { TargetView } from "../model/scale-owner.ts";
 import type { InstanceSlots, PoolSlots } from "../model/slots.ts";
 import type { Recommendation } from "../plan/scaling/types.ts";
-import type { PoolDocument } from "../model/pool.ts";
+import type { MadeCluster, PoolDocument } from "../model/pool.ts";
 import { hasRoute, poolKey, routeOf } from "../model/pool.ts";
 import { inventoryOf } from "../plan/inventory.ts";
 import type {
@@ -22,9 +22,11 @@ import type {
   HealthState,
   InstanceSnapshot,
   LeaseState,
+  MemberStateSeen,
   NodeSnapshot,
   OtherOwner,
   PoolSnapshot,
+  Proofs,
   Stranger,
 } from "../plan/snapshot.ts";
 import { type PoolRows, standingFreeze } from "../store/port.ts";
@@ -79,6 +81,11 @@ export interface SnapshotInput {
   /** Of a pool with a target; absent: nobody looks at it. */
   readonly target?: TargetView | null;
   readonly scaleOwners?: readonly OtherOwner[];
+  /** Of a Trino cluster, as it was made; undefined of anything else. */
+  readonly cluster?: (record: InstanceRecord) => MadeCluster | undefined;
+  /** By pod UID, of members with evidence; undefined: nobody has asked it yet. */
+  readonly memberState?: (podUid: string) => MemberStateSeen | undefined;
+  readonly proofs?: Proofs | null;
   readonly now: Instant;
 }
 
@@ -148,6 +155,7 @@ export function snapshotPool(input: SnapshotInput): SeenPool {
     ...(input.target === undefined ? {} : { target: input.target }),
     ...(input.scaleOwners === undefined ? {} : { scaleOwners: input.scaleOwners }),
     strangers: strangersSeen(input),
+    ...(input.proofs === undefined ? {} : { proofs: input.proofs }),
   };
 }
 
@@ -206,7 +214,8 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
   const slots = input.slots(record.id, record.incarnation.number);
   return {
     record,
-    evidence: input.evidenceOf.get(record.id) ?? [],
+    ...evidenceOf(input, record),
+    ...clusterOf(input, record),
     pods,
     podsWanted: wanted,
     newIncarnation: isConfirmed(input, record, newIncarnation) ? newIncarnation : null,
@@ -223,6 +232,24 @@ function viewInstance(input: Look, record: InstanceRecord): InstanceSnapshot {
     drainAppliedEverywhere: record.drainGeneration !== null && appliedBy(input, record, record.drainGeneration),
     objectsGone: gone === true ? input.confirm(record, "objects") : gone,
   };
+}
+
+function evidenceOf(input: Look, { id }: InstanceRecord): Pick<InstanceSnapshot, "evidence" | "memberEvidence" | "memberStates"> {
+  const all = input.evidenceOf.get(id) ?? [];
+  const memberEvidence = all.filter(({ isOfMember }) => isOfMember);
+  if (memberEvidence.length === 0) return { evidence: all };
+  const memberStates = new Map(
+    memberEvidence.flatMap(({ podUid }) => {
+      const seen = podUid === null ? undefined : input.memberState?.(podUid);
+      return podUid === null || seen === undefined ? [] : [[podUid, seen] as const];
+    }),
+  );
+  return { evidence: all.filter(({ isOfMember }) => !isOfMember), memberEvidence, memberStates };
+}
+
+function clusterOf(input: Look, record: InstanceRecord): Pick<InstanceSnapshot, "cluster"> {
+  const cluster = input.cluster?.(record);
+  return cluster === undefined ? {} : { cluster };
 }
 
 /** That another process runs is seen; that the recorded one does not may be old news of it, unless it is its own answer that says so. */

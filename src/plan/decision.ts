@@ -44,6 +44,27 @@ export type Effect =
     }
   | { readonly kind: "close_instance"; readonly instance: string; readonly incarnation: number; readonly reason: Reason }
   | { readonly kind: "delete_instance"; readonly instance: string; readonly reason: Reason }
+  /**
+   * Of one pod beside the lead, because its node goes: it takes no new work; with `back` it takes work again, because its node stays after all. `since`: when it
+   * was first seen in the state that it is to leave.
+   */
+  | {
+      readonly kind: "drain_member";
+      readonly instance: string;
+      readonly pod: { readonly name: string; readonly uid: string };
+      readonly how: MemberDrain;
+      /** When its node goes; null: it does not. */
+      readonly deadline: Instant | null;
+      readonly since: Instant;
+      readonly reason: Reason;
+    }
+  /** This pod is deleted under its UID, and its own workload makes the next one. */
+  | {
+      readonly kind: "replace_member";
+      readonly instance: string;
+      readonly pod: { readonly name: string; readonly uid: string };
+      readonly reason: Reason;
+    }
   /** The target's replicas become as many as were decided at `decidedAt`. */
   | {
       readonly kind: "scale_target";
@@ -55,6 +76,9 @@ export type Effect =
     }
   /** Of an instance that has no row. */
   | { readonly kind: "delete_stranger"; readonly instance: string; readonly reason: Reason };
+
+/** `reversible`: it finishes what it has and stays; `final`: it ends after that, and nothing takes it back. */
+export type MemberDrain = "reversible" | "final" | "back";
 
 /** Changes of the store alone. */
 export type Move =

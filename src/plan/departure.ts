@@ -5,6 +5,7 @@
 import { formatInstant, type Instant } from "../kernel/clock.ts";
 import { formatDuration } from "../kernel/units.ts";
 import { reason } from "../model/reasons.ts";
+import { isCluster } from "./cluster.ts";
 import type { Draft } from "./draft.ts";
 import type { GatewayState, InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { holdForStep } from "./step-hold.ts";
@@ -24,7 +25,7 @@ export function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instan
   const { record, obligations, ownObligations } = instance;
   const generation = record.drainGeneration ?? pool.generation;
   const isLost = instance.newIncarnation !== null || instance.evidence.some(({ loss }) => loss === "forced");
-  if (isWorker(pool)) return isLost ? sealLost(instance, now, draft) : sealWorker(pool, instance, now, draft);
+  if (isWorker(pool)) return isLost ? sealLost(pool, instance, now, draft) : sealWorker(pool, instance, now, draft);
   const silent = pool.gateways.filter((gateway) => gateway.silent && (gateway.lostAt === null || record.createdAt <= gateway.lostAt));
   const behind = pool.gateways.filter((gateway) => !gateway.silent && !instance.drainAppliedEverywhere);
   if (behind.length > 0)
@@ -32,11 +33,12 @@ export function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instan
       idOf(instance),
       reason("waiting_for_gateways", { replicas: behind.map(({ replica }) => replica).join(", "), generation }),
     );
-  if (isLost) return sealLost(instance, now, draft);
+  if (isLost) return sealLost(pool, instance, now, draft);
 
   const open = (obligations?.requests ?? 0) + (obligations?.sessions ?? 0) + (ownObligations ?? 0);
   const isDone = obligations !== null && open === 0;
   // A process that ended a moment ago has nothing any more either: only one that answers says that it finished what it had (D13).
+  // Of a cluster its engine says it.
   const isOwnWordKnown = ownObligations !== null || pool.spec.service.protocol === "none";
   if (isDone && isOwnWordKnown && silent.length === 0) {
     return draft.decide({
@@ -49,7 +51,7 @@ export function seal(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instan
     });
   }
   if (isDone && silent.length > 0 && isOwnWordKnown) return shutDoor(pool, instance, silent, now, draft);
-  if (sealedAtDeadline(instance, open, now, draft)) return;
+  if (sealedAtDeadline(instance, isCluster(pool) ? tiedTo(pool, instance) : open, now, draft)) return;
   holdDrain(pool, instance, now, draft);
 }
 
@@ -85,7 +87,7 @@ function sealedAtDeadline(instance: InstanceSnapshot, open: number, now: Instant
   return true;
 }
 
-function sealLost(instance: InstanceSnapshot, now: Instant, draft: Draft): void {
+function sealLost(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
   const { record } = instance;
   const deadline = record.drainDeadline;
   const endedByDeadline = record.drainLoss === "deadline" && deadline !== null && now >= deadline;
@@ -95,7 +97,7 @@ function sealLost(instance: InstanceSnapshot, now: Instant, draft: Draft): void 
     from: "draining",
     to: "sealed",
     seal: "forced",
-    lostObligations: tiedTo(instance),
+    lostObligations: tiedTo(pool, instance),
     ...(endedByDeadline ? {} : { drain: { loss: "forced", deadline } }),
     reason: reason("process_lost"),
   });
@@ -107,10 +109,13 @@ function shutDoor(pool: PoolSnapshot, instance: InstanceSnapshot, silent: readon
   const why = reason("replica_silent", { replica: replicas.join(", "), ttl: "its TTL" });
   if (now < pool.settledAt)
     return draft.hold(idOf(instance), reason("observer_new", { until: formatInstant(pool.settledAt) }), pool.settledAt);
-  if (pool.spec.service.protocol === "none") {
+  if (!hasDoor(pool)) {
     // The end of the listener is its only door: what a replica that was given up still sends there is lost, and the seal says so.
     if (silent.some(({ lostAt }) => lostAt === null))
-      return draft.hold(idOf(instance), reason("waiting_for_silent_replica", { replica: replicas.join(", ") }));
+      return draft.hold(
+        idOf(instance),
+        reason("waiting_for_silent_replica", { replica: replicas.join(", "), protocol: pool.spec.service.protocol }),
+      );
     return draft.decide({ kind: "move", instance: idOf(instance), from: "draining", to: "sealed", seal: "assumed", reason: why });
   }
   if (openStep(pool, idOf(instance), "close_instance")) return holdForStep(pool, instance, "close_instance", draft);
@@ -120,6 +125,11 @@ function shutDoor(pool: PoolSnapshot, instance: InstanceSnapshot, silent: readon
     incarnation: instance.record.incarnation.number,
     reason: why,
   });
+}
+
+/** A coordinator cannot be shut down or drained by a call, and one that speaks no protocol hears none. */
+function hasDoor({ spec }: PoolSnapshot): boolean {
+  return spec.service.protocol === "relevo/v1";
 }
 
 function holdDrain(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {

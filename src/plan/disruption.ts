@@ -14,13 +14,14 @@ import { reason, sentenceOf, type Reason } from "../model/reasons.ts";
 import { capacityLimit } from "../model/pool.ts";
 import type { Budget } from "./budget.ts";
 import { candidateGate } from "./candidates.ts";
+import { cordonNodes } from "./cordon.ts";
 import type { Draft } from "./draft.ts";
+import { planMembers } from "./members.ts";
 import { indexOf } from "./pool-index.ts";
 import { sayUnsavable, turnOf } from "./evacuation/turn.ts";
 import { standbyFor } from "./standby.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import {
-  compareText,
   compareUrgency,
   deadlineOf,
   describeEvidence,
@@ -30,7 +31,6 @@ import {
   isHeld,
   isRoutedNow,
   isServing,
-  openStep,
   replacementOf,
   servingOf,
   succeededOf,
@@ -40,6 +40,7 @@ export function planDisruption(pool: PoolSnapshot, desired: number, budget: Budg
   for (const instance of pool.instances) {
     if (instance.record.phase === "draining") hasten(pool, instance, draft);
     if (mayAct(pool, instance)) protect(pool, instance, draft);
+    planMembers(pool, instance, now, draft);
   }
   for (const instance of pool.instances.filter(isCondemned).toSorted(compareUrgency))
     planCondemned(pool, instance, desired, budget, now, draft);
@@ -63,7 +64,7 @@ function planCondemned(pool: PoolSnapshot, instance: InstanceSnapshot, desired: 
     if (isHeld(instance)) draft.hold(idOf(instance), passive(pool, instance));
     return;
   }
-  if (pool.spec.disruption.mode === "Act") cordonNodes(pool, instance, draft);
+  if (pool.spec.disruption.mode === "Act") cordonNodes(pool, instance, instance.evidence, draft);
   // A candidate that never took traffic is given up by the lifecycle when its place is unsafe; what is leaving already goes on by itself.
   if (!isRoutedNow(instance)) return void loseCandidate(instance, draft);
 
@@ -219,32 +220,5 @@ function protect(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): 
       pod: { name: pod.name, uid: pod.uid },
       reason: reason("protect_pod", { pod: pod.name }),
     });
-  }
-}
-
-function cordonNodes(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
-  if (!isHeld(instance) && instance.record.phase !== "draining") return;
-  for (const evidence of instance.evidence.toSorted((a, b) => compareText(a.id, b.id))) {
-    if (evidence.loss === "forced" || evidence.reason === "operator_drain" || evidence.nodeUid === null) continue;
-    const node = indexOf(pool).nodes.get(evidence.nodeUid);
-    if (!node) continue;
-    if (node.unschedulable) {
-      if (node.cordonedBy === null) draft.hold(node.name, reason("foreign_cordon", { node: node.name }));
-      continue;
-    }
-    if (node.deleting || draft.hasCordon(node.uid) || openStep(pool, idOf(instance), "cordon_node")) continue;
-    if (pool.inventory.state === "incomplete") {
-      draft.hold(node.name, reason("inventory_incomplete", { missing: pool.inventory.missing }));
-    } else if (pool.inventory.state === "error") {
-      draft.hold(node.name, reason("inventory_error", { error: pool.inventory.error }));
-    } else {
-      draft.decide({
-        kind: "cordon_node",
-        instance: idOf(instance),
-        node: { name: node.name, uid: node.uid },
-        evidence: evidence.id,
-        reason: reason("cordon_condemned_node", { node: node.name, instance: idOf(instance), evidence: evidence.reason }),
-      });
-    }
   }
 }

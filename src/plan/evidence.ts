@@ -7,11 +7,13 @@
  *    A pod that only bears our label proves nothing: its owners must lead to the instance by UID (D2).
  * 4. With `disruption.mode` Off nothing that is seen of nodes is recorded (D1, I26). A process that is lost is recorded all the same: repairs are no
  *    disruption (D12).
+ * 5. A deadline of a node under a member of a cluster is evidence about that member alone; the instance has none of it.
  */
 import { formatInstant, type Instant } from "../kernel/clock.ts";
 import { EVIDENCE_REASONS, type EvidenceDraft, type EvidenceReason } from "../model/evidence.ts";
 import { isLeaving, LOSSES, type Loss } from "../model/phase.ts";
 import { reason } from "../model/reasons.ts";
+import { isMember, podsOfInstance } from "./cluster.ts";
 import type { Draft } from "./draft.ts";
 import type { InstanceSnapshot, NodeFinding, NodeSnapshot, PodSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { compareText, idOf, leadPod } from "./view.ts";
@@ -32,18 +34,38 @@ export function planEvidence(pool: PoolSnapshot, now: Instant, draft: Draft): vo
           reason: reason("replace_condemned", { instance: idOf(instance), evidence: found.reason }),
         });
     }
+    recordLossesOfMembers(pool, instance, draft);
   }
 }
 
 function lossOfNode(pool: PoolSnapshot, instance: InstanceSnapshot, loss: Loss): EvidenceDraft | undefined {
   if (pool.spec.disruption.mode === "Off") return undefined;
-  const candidates = instance.pods.flatMap((pod) =>
+  // At a deadline a cluster outlives its members; whatever else is known of a node under any of its pods replaces it (decision 0018).
+  const first = gravestOn(loss === "deadline" ? podsOfInstance(pool, instance) : instance.pods, loss);
+  return first && toDraft(instance, first.pod, first.node, first.finding);
+}
+
+/** Of each pod beside a cluster's lead whose node goes at a time: of this one alone, once. */
+function recordLossesOfMembers(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
+  if (pool.spec.disruption.mode === "Off") return;
+  for (const pod of instance.pods) {
+    if (!isMember(pool, pod) || pod.deleting) continue;
+    if (instance.memberEvidence?.some(({ podUid }) => podUid === pod.uid)) continue;
+    const found = gravestOn([pod], "deadline");
+    if (found === undefined) continue;
+    const evidence: EvidenceDraft = { ...toDraft(instance, pod, found.node, found.finding), isOfMember: true };
+    const facts = { instance: idOf(instance), pod: pod.name, evidence: evidence.reason };
+    draft.decide({ kind: "record_evidence", evidence, reason: reason("member_condemned", facts) });
+  }
+}
+
+function gravestOn(pods: readonly PodSnapshot[], loss: Loss): Candidate | undefined {
+  const candidates = pods.flatMap((pod) =>
     pod.node && pod.owned
       ? pod.node.findings.filter((finding) => finding.loss === loss).map((finding) => ({ pod, node: pod.node as NodeSnapshot, finding }))
       : [],
   );
-  const first = candidates.toSorted((a, b) => compareFindings(a, b))[0];
-  return first && toDraft(instance, first.pod, first.node, first.finding);
+  return candidates.toSorted((a, b) => compareFindings(a, b))[0];
 }
 
 interface Candidate {

@@ -22,7 +22,8 @@ export function inventoryOf({ objects, owners }: LookTroubles, instances: readon
     if (isLeaving(record.phase)) continue;
     const isNew = isFresh(record);
     if (!isNew && pods.length < podsWanted) return { state: "incomplete", missing: `${podsWanted - pods.length} pods of ${record.id}` };
-    const unseen = pods.find((pod) => pod.node === null && !(isNew && waitsForPlace(pod)));
+    // A member is made anew beneath an instance that stays: one that waits for its place is seen, and is on no node.
+    const unseen = pods.find((pod) => pod.node === null && !((isNew || (pod.owned && !pod.lead)) && waitsForPlace(pod)));
     if (unseen) return { state: "incomplete", missing: `the node of pod ${unseen.name}` };
   }
   return { state: "complete" };

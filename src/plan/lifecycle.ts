@@ -15,6 +15,7 @@ import type { Draft } from "./draft.ts";
 import { sizeOf } from "./scaling/size-of.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { refillReason } from "./standby.ts";
+import { isCluster, isMember, readyPods } from "./cluster.ts";
 import { beginWork, isWorker, tiedTo } from "./worker.ts";
 import { waitsForFence } from "./writer.ts";
 import { describeEvidence, gravestEvidence, idOf, isStandby, openStep, predecessorOf, servingOf, unsafety } from "./view.ts";
@@ -54,7 +55,7 @@ export function planLifecycle(pool: PoolSnapshot, instance: InstanceSnapshot, no
     case "admitted":
       return beginServing(pool, instance, draft);
     case "serving":
-      return keepServing(instance, draft);
+      return keepServing(pool, instance, draft);
     case "draining":
       return seal(pool, instance, now, draft);
     case "sealed":
@@ -107,7 +108,7 @@ function awaitCreation(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Dr
 }
 
 function prepare(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft) || failedByAbsence(instance, draft)) return;
+  if (renewed(pool, instance, draft) || failedOnUnsafeNode(pool, instance, now, draft) || failedByAbsence(instance, draft)) return;
   const scheduled = instance.pods.filter((pod) => pod.scheduledAt !== null);
   if (instance.pods.length < instance.podsWanted || scheduled.length < instance.pods.length) return awaitPlace(pool, instance, now, draft);
   const ready = instance.pods.filter((pod) => pod.ready && !pod.deleting);
@@ -146,7 +147,7 @@ function describePlacement(placement: Placement | null): string {
 }
 
 function validate(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft)) return;
+  if (renewed(pool, instance, draft) || failedOnUnsafeNode(pool, instance, now, draft)) return;
   // Also while its admission is being tried: one that never answers must not stay a candidate for ever.
   if (failedByTime(pool, instance, instance.record.phaseSince, now, draft)) return;
   letOn(pool, instance, isStandby(instance) ? "prepare_instance" : "admit_instance", draft);
@@ -154,7 +155,7 @@ function validate(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, 
 
 /** A standby that was taken: from now on it is a candidate like any other, but warm. One that is not well is given up at once, and the next is tried. */
 function admitStandby(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  if (renewed(instance, draft) || failedOnUnsafeNode(pool, instance, now, draft)) return;
+  if (renewed(pool, instance, draft) || failedOnUnsafeNode(pool, instance, now, draft)) return;
   if (instance.health.state === "failing") return fail(instance, "standby_unhealthy", draft);
   if (failedByTime(pool, instance, instance.record.phaseSince, now, draft)) return;
   letOn(pool, instance, "admit_instance", draft);
@@ -176,7 +177,7 @@ function letOn(pool: PoolSnapshot, instance: InstanceSnapshot, kind: "prepare_in
 
 /** One that is not well is not taken; one that stays so counts as lost like any other, and is made anew. */
 function keepStandby(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): void {
-  if (renewed(instance, draft)) return;
+  if (renewed(pool, instance, draft)) return;
   // What is found against its node becomes evidence, which keeps the next one away from there too.
   const isFound = instance.pods.some(({ node, owned }) => owned && node !== null && node.findings.length > 0);
   if (!isFound && failedOnUnsafeNode(pool, instance, now, draft)) return;
@@ -189,17 +190,16 @@ function keepStandby(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instan
 }
 
 /** The first process of a new instance, or another one in the place of the one that was known. */
-function renewed(instance: InstanceSnapshot, draft: Draft): boolean {
+function renewed(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): boolean {
   const { record, newIncarnation } = instance;
   if (!newIncarnation) return false;
-  const lost = tiedTo(instance);
   draft.decide({
     kind: "renew_incarnation",
     instance: idOf(instance),
     after: record.incarnation.number,
     incarnation: newIncarnation,
     phase: record.phase,
-    lostObligations: isRouted(record.phase) ? lost : null,
+    lostObligations: isRouted(record.phase) ? tiedTo(pool, instance) : null,
     reason: reason("new_incarnation", { incarnation: record.incarnation.number + 1 }),
   });
   return true;
@@ -212,9 +212,11 @@ function renewed(instance: InstanceSnapshot, draft: Draft): boolean {
 function failedOnUnsafeNode(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instant, draft: Draft): boolean {
   const { mode, provisioners } = pool.spec.disruption;
   if (mode !== "Act") return false;
-  for (const { node, owned, scheduledAt } of instance.pods) {
+  for (const pod of instance.pods) {
+    const { node, owned, scheduledAt } = pod;
     const why = owned && node ? unsafety(node, provisioners) : undefined;
     if (!node || !why || why === "not_ready") continue;
+    if (why === "about_to_go" && isMember(pool, pod) && node.findings.every(({ loss }) => loss === "deadline")) continue; // it is made anew elsewhere
     const knownAt = (scheduledAt ?? now) + OWNER_KNOWN_WITHIN_MS;
     if (why === "owner_unknown" && now < knownAt) {
       draft.hold(idOf(instance), reason("node_owner_unknown", { node: node.name, provisioners: provisioners.join(", ") }), knownAt);
@@ -263,7 +265,7 @@ function fail(instance: InstanceSnapshot, failure: string, draft: Draft): void {
 }
 
 function beginServing(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
-  if (loseProcess(instance, draft)) return;
+  if (loseProcess(pool, instance, draft)) return;
   if (isWorker(pool)) return beginWork(instance, draft);
   const generation = instance.record.admittedGeneration ?? pool.generation;
   const registered = pool.gateways.filter(({ silent }) => !silent);
@@ -283,12 +285,16 @@ function beginServing(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Dra
   });
 }
 
-function keepServing(instance: InstanceSnapshot, draft: Draft): void {
-  if (loseProcess(instance, draft)) return;
-  if (instance.evidence.length === 0) draft.hold(idOf(instance), reason("serving"));
+function keepServing(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
+  if (loseProcess(pool, instance, draft)) return;
+  if (instance.evidence.length > 0) return;
+  const ready = readyPods(instance);
+  // A cluster that lost a member serves on; the member's own workload makes it anew.
+  const isWhole = !isCluster(pool) || ready >= instance.podsWanted;
+  draft.hold(idOf(instance), isWhole ? reason("serving") : reason("serving_without_members", { ready, wanted: instance.podsWanted }));
 }
 
 /** The admitted process is not there any more, and another one is: the same instance, prepared and admitted anew. */
-function loseProcess(instance: InstanceSnapshot, draft: Draft): boolean {
-  return instance.evidence.every(({ loss }) => loss !== "forced") && renewed(instance, draft);
+function loseProcess(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): boolean {
+  return instance.evidence.every(({ loss }) => loss !== "forced") && renewed(pool, instance, draft);
 }

@@ -139,6 +139,9 @@ function isAcceptedWhileFrozen(decision: Effect | Move, bound: ReadonlySet<strin
     case "record_evidence":
     case "renew_incarnation":
     case "trust":
+    // Only ever for a deadline.
+    case "drain_member":
+    case "replace_member":
       return true;
     case "add_instance":
       return decision.replaces !== null && bound.has(decision.replaces);

@@ -8,7 +8,8 @@ import type { InstanceRecord, Incarnation, OwnedObject, Purpose } from "../model
 import type { Loss } from "../model/phase.ts";
 import type { Placement, Spot } from "../model/placement.ts";
 import type { PlacementTrouble } from "../model/pod-loss.ts";
-import type { PoolSpec } from "../model/pool.ts";
+import type { MadeCluster, PoolSpec } from "../model/pool.ts";
+import type { RetryPolicy } from "../model/trino.ts";
 import type { StepRecord } from "../model/step.ts";
 import type { Workload } from "../model/writer.ts";
 import type { DemandView } from "../model/demand.ts";
@@ -83,6 +84,8 @@ export interface PoolSnapshot {
   readonly scaleOwners?: readonly OtherOwner[];
   /** Objects under this pool's label whose instance is in no row, by instance. */
   readonly strangers: readonly Stranger[];
+  /** Null or absent: nothing was proven. */
+  readonly proofs?: Proofs | null;
 }
 
 /** Of one workload: `Deployment/orders-a`. */
@@ -146,9 +149,28 @@ export interface GatewayState {
   readonly lostAt: Instant | null;
 }
 
+/** What was proven to be effective in the running processes of a pool: a setting that only stands in a document is none (I24). */
+export interface Proofs {
+  /** Of Trino clusters; null: not proven. */
+  readonly retryPolicy: RetryPolicy | null;
+}
+
+/** As a member says itself; `silent`: it was asked and gave no answer. */
+export interface MemberStateSeen {
+  readonly state: "active" | "draining" | "drained" | "shutting_down" | "gone" | "silent";
+  readonly since: Instant;
+}
+
 export interface InstanceSnapshot {
   readonly record: InstanceRecord;
+  /** That it must be replaced as a whole. */
   readonly evidence: readonly Evidence[];
+  /** That one of its members must, by the pod that it names; absent: none. */
+  readonly memberEvidence?: readonly Evidence[];
+  /** By pod UID, of members with evidence: what they say; absent of one that nobody has asked yet. */
+  readonly memberStates?: ReadonlyMap<string, MemberStateSeen>;
+  /** Of a Trino cluster, as it was made. */
+  readonly cluster?: MadeCluster;
   /** Its pods as they are seen now, in no order. */
   readonly pods: readonly PodSnapshot[];
   /** How many pods the blueprint wants. */
@@ -200,6 +222,14 @@ export interface PodSnapshot {
   readonly scheduledAt: Instant | null;
   /** Null while it waits for a place, and when its node is gone (then `scheduledAt` is set). */
   readonly node: NodeSnapshot | null;
+  /** Of a pod beside the lead: what runs in it; absent when nothing does. */
+  readonly process?: MemberProcess;
+}
+
+export interface MemberProcess {
+  readonly host: string;
+  readonly containerId: string;
+  readonly startedAt: Instant | null;
 }
 
 export interface NodeSnapshot {

@@ -3,6 +3,7 @@ import type { Instant } from "../kernel/clock.ts";
 import type { Evidence } from "../model/evidence.ts";
 import { graverLoss, isCandidate, isLeaving, isRouted, type Loss } from "../model/phase.ts";
 import type { StepRecord } from "../model/step.ts";
+import { podsOfInstance } from "./cluster.ts";
 import { indexOf } from "./pool-index.ts";
 import type { InstanceSnapshot, NodeSnapshot, PodSnapshot, PoolSnapshot } from "./snapshot.ts";
 
@@ -66,7 +67,9 @@ export function deadlineOf(pool: PoolSnapshot, instance: InstanceSnapshot): Inst
   const seen =
     pool.spec.disruption.mode === "Off"
       ? []
-      : instance.pods.flatMap(({ node, owned }) => (owned ? (node?.findings ?? []) : [])).filter(({ loss }) => loss === "deadline");
+      : podsOfInstance(pool, instance)
+          .flatMap(({ node, owned }) => (owned ? (node?.findings ?? []) : []))
+          .filter(({ loss }) => loss === "deadline");
   return Math.min(...recorded, ...seen.flatMap(({ deadline }) => deadline ?? []));
 }
 

@@ -1,6 +1,7 @@
 /** What differs for instances that take their work by themselves: nobody has to be told that they serve, and that they are done is their own word. */
 import type { Seal } from "../model/phase.ts";
 import { reason, type Reason } from "../model/reasons.ts";
+import { isCluster } from "./cluster.ts";
 import type { Draft } from "./draft.ts";
 import type { InstanceSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { describeEvidence, gravestEvidence, idOf } from "./view.ts";
@@ -38,10 +39,15 @@ export function jobsOf(instance: InstanceSnapshot): number {
   return Math.max(instance.ownObligations ?? 0, busyOf(instance));
 }
 
-/** What ends with its process: of whom nobody sends anything to, the jobs in its slots. */
-export function tiedTo(instance: InstanceSnapshot): number {
-  const { obligations } = instance;
-  return obligations === null ? jobsOf(instance) : obligations.requests + obligations.sessions;
+/**
+ * What ends with its process: of whom nobody sends anything to, the jobs in its slots. A query of a cluster is one, though the gateways hold it as a session, the
+ * engine runs it and a client's poll of it is in flight.
+ */
+export function tiedTo(pool: Pick<PoolSnapshot, "spec">, instance: InstanceSnapshot): number {
+  const { obligations, ownObligations } = instance;
+  if (obligations === null) return jobsOf(instance);
+  const { requests, sessions } = obligations;
+  return isCluster(pool) ? Math.max(requests, sessions, ownObligations ?? 0) : requests + sessions;
 }
 
 function busyOf({ slots }: InstanceSnapshot): number {

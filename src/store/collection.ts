@@ -36,6 +36,7 @@ export class Collection {
       [this.#expired.notices, noticesBefore],
       [this.#expired.steps, historyBefore],
       [this.#expired.evidence, historyBefore],
+      [this.#expired.memberEvidence, historyBefore],
       [this.#expired.losses, historyBefore],
       [this.#expired.scaleChanges, historyBefore],
       [this.#expired.instances, historyBefore],
@@ -91,6 +92,21 @@ function expiredOf(db: Kysely<Schema>) {
             .limit(p.limit),
         ),
     ),
+    memberEvidence: prepare<Before>((p) =>
+      db
+        .deleteFrom("member_evidence")
+        .where(
+          "seq",
+          "in",
+          db
+            .selectFrom("member_evidence")
+            .innerJoin("instances", "instances.id", "member_evidence.instance")
+            .select("member_evidence.seq")
+            .where(isDeleted)
+            .where("instances.phase_since", "<", p.before)
+            .limit(p.limit),
+        ),
+    ),
     losses: prepare<Before>((p) =>
       db
         .deleteFrom("losses")
@@ -126,6 +142,7 @@ function expiredOf(db: Kysely<Schema>) {
             .where(isDeleted)
             .where("phase_since", "<", p.before)
             .where(sql<boolean>`not exists (select 1 from evidence where evidence.instance = instances.id)`)
+            .where(sql<boolean>`not exists (select 1 from member_evidence where member_evidence.instance = instances.id)`)
             .where(sql<boolean>`not exists (select 1 from losses where losses.instance = instances.id)`)
             .limit(p.limit),
         ),
@@ -167,6 +184,7 @@ function forgottenOf(db: Kysely<Schema>) {
     deletions: [
       prepare<OfPool>((p) => db.deleteFrom("steps").where("pool", "=", p.pool)),
       prepare<OfPool>((p) => db.deleteFrom("evidence").where("pool", "=", p.pool)),
+      prepare<OfPool>((p) => db.deleteFrom("member_evidence").where("pool", "=", p.pool)),
       prepare<OfPool>((p) => db.deleteFrom("losses").where("instance", "in", instancesOf(p.pool))),
       prepare<OfPool>((p) => db.deleteFrom("loss_totals").where("pool", "=", p.pool)),
       prepare<OfPool>((p) => db.deleteFrom("instances").where("pool", "=", p.pool)),

@@ -48,6 +48,13 @@ export const COLUMNS: { readonly [T in TableName]: TableShape<T> } = {
       ...(["node_claim_name", "node_claim_uid", "deadline", "notice_id", "first_seen", ...EPOCH] as const),
     ],
   },
+  member_evidence: {
+    key: ["seq"],
+    columns: [
+      ...(["seq", "id", "pool", "instance", "incarnation", "loss", "reason", "pod_name", "pod_uid", "node_name", "node_uid"] as const),
+      ...(["node_claim_name", "node_claim_uid", "deadline", "notice_id", "first_seen", ...EPOCH] as const),
+    ],
+  },
   steps: {
     key: ["seq"],
     columns: [

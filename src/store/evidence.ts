@@ -1,4 +1,4 @@
-/** Evidence: one row per instance and class of loss; the first write wins and nothing changes it (I3). */
+/** Evidence: one row per instance and class of loss, and of members one per pod and class; the first write wins and nothing changes it (I3). */
 import { sql, type Kysely, type Selectable } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
 import { epoch, epochParts } from "../kernel/epoch.ts";
@@ -12,17 +12,20 @@ type EvidenceRow = Selectable<EvidenceTable>;
 
 export class EvidenceRepository {
   readonly #db: Kysely<Schema>;
-  readonly #queries: ReturnType<typeof queriesOf>;
+  readonly #queries: Queries;
+  readonly #ofMembers: Queries;
 
   constructor(db: Kysely<Schema>) {
     this.#db = db;
-    this.#queries = queriesOf(db);
+    this.#queries = queriesOf(db, "evidence");
+    this.#ofMembers = queriesOf(db, "member_evidence");
   }
 
-  /** Does nothing when evidence of this class is there for the instance; conflict when the id is there for another. */
+  /** Does nothing when evidence of this class is there for the instance, or for this member of it; conflict when the id is there for another. */
   async record({ pool, epoch: authorityEpoch }: Authority, id: string, draft: EvidenceDraft, now: Instant): Promise<void> {
     const { era, counter } = epochParts(authorityEpoch);
-    const inserted = await this.#queries.insert.run(this.#db, {
+    const queries = draft.isOfMember === true ? this.#ofMembers : this.#queries;
+    const inserted = await queries.insert.run(this.#db, {
       id,
       pool,
       instance: draft.instance,
@@ -43,8 +46,10 @@ export class EvidenceRepository {
     });
     if (inserted === 1) return;
     // Looked at afterwards: where others write too, what was looked at before may not be there any more.
-    const [known] = await this.#queries.find.rows(this.#db, { id });
-    if (known !== undefined && (known.instance !== draft.instance || known.loss !== draft.loss))
+    const [known] = await queries.find.rows(this.#db, { id });
+    const isOther = (of: EvidenceRow) =>
+      of.instance !== draft.instance || of.loss !== draft.loss || (draft.isOfMember === true && of.pod_uid !== draft.podUid);
+    if (known !== undefined && isOther(known))
       throw storeConflict(`evidence ${id} is about something else`, `${known.instance} ${known.loss}`, `${draft.instance} ${draft.loss}`);
   }
 
@@ -53,23 +58,31 @@ export class EvidenceRepository {
   }
 
   async listLiving(pool: string): Promise<Evidence[]> {
-    return (await this.#queries.living.rows(this.#db, { pool })).map(toEvidence);
+    const ofInstances = await this.#queries.living.rows(this.#db, { pool });
+    return [...ofInstances.map(toEvidence), ...(await this.#ofMembers.living.rows(this.#db, { pool })).map(toMemberEvidence)];
   }
 
   async list(pool: string, limit: number): Promise<Evidence[]> {
-    return (await this.#queries.newest.rows(this.#db, { pool, limit })).map(toEvidence);
+    const ofInstances = (await this.#queries.newest.rows(this.#db, { pool, limit })).map(toEvidence);
+    const ofMembers = (await this.#ofMembers.newest.rows(this.#db, { pool, limit })).map(toMemberEvidence);
+    if (ofMembers.length === 0) return ofInstances;
+    return [...ofInstances, ...ofMembers].toSorted((a, b) => b.firstSeen - a.firstSeen).slice(0, limit);
   }
 }
 
-function queriesOf(db: Kysely<Schema>) {
+type Queries = ReturnType<typeof queriesOf>;
+
+/** Both tables have the same columns. */
+function queriesOf(db: Kysely<Schema>, name: "evidence" | "member_evidence") {
+  const table = name as "evidence";
   return {
-    find: prepare<{ id: string }, EvidenceRow>((p) => db.selectFrom("evidence").selectAll().where("id", "=", p.id)),
+    find: prepare<{ id: string }, EvidenceRow>((p) => db.selectFrom(table).selectAll().where("id", "=", p.id)),
     ofClass: prepare<{ instance: string; loss: Loss }, { id: string }>((p) =>
-      db.selectFrom("evidence").select("id").where("instance", "=", p.instance).where("loss", "=", p.loss),
+      db.selectFrom(table).select("id").where("instance", "=", p.instance).where("loss", "=", p.loss),
     ),
     insert: prepare<Omit<EvidenceRow, "seq">>((p) =>
       db
-        .insertInto("evidence")
+        .insertInto(table)
         .values({
           id: p.id,
           pool: p.pool,
@@ -95,15 +108,15 @@ function queriesOf(db: Kysely<Schema>) {
     living: prepare<{ pool: string }, EvidenceRow>((p) =>
       db
         .selectFrom("instances")
-        .innerJoin("evidence", "evidence.instance", "instances.id")
-        .selectAll("evidence")
+        .innerJoin(`${table} as recorded`, "recorded.instance", "instances.id")
+        .selectAll("recorded")
         .where("instances.pool", "=", p.pool)
         .where(sql<boolean>`instances.phase <> 'deleted'`)
         .orderBy("instances.seq")
-        .orderBy("evidence.seq"),
+        .orderBy("recorded.seq"),
     ),
     newest: prepare<{ pool: string; limit: number }, EvidenceRow>((p) =>
-      db.selectFrom("evidence").selectAll().where("pool", "=", p.pool).orderBy("seq", "desc").limit(p.limit),
+      db.selectFrom(table).selectAll().where("pool", "=", p.pool).orderBy("seq", "desc").limit(p.limit),
     ),
   };
 }
@@ -127,4 +140,8 @@ function toEvidence(row: EvidenceRow): Evidence {
     firstSeen: row.first_seen,
     authorityEpoch: epoch(row.epoch_era, row.epoch_counter),
   };
+}
+
+function toMemberEvidence(row: EvidenceRow): Evidence {
+  return { ...toEvidence(row), isOfMember: true };
 }

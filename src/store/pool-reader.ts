@@ -50,7 +50,7 @@ export class PoolReader {
     // Evidence is of instances that are there, so all that a new instance has is written after it.
     this.#evidence = new KeptValue(
       db,
-      () => db.writesTo("evidence"),
+      () => db.writesTo("evidence") + db.writesTo("member_evidence"),
       (pool) => evidence.listLiving(pool),
     );
     this.#failures = new KeptValue(

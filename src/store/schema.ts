@@ -14,6 +14,8 @@ export interface Schema {
   blueprints: BlueprintTable;
   instances: InstanceTable;
   evidence: EvidenceTable;
+  /** Of one pod each, as `evidence` is of instances. */
+  member_evidence: EvidenceTable;
   steps: StepTable;
   losses: LossTable;
   loss_totals: LossTotalTable;

@@ -37,6 +37,15 @@ const withObjects = (...objects: readonly Json[]): Json => poolOf({ blueprint: {
 
 export const GOOD_POOLS: readonly Judged[] = [
   { what: "the least that is needed", pool: poolOf({}) },
+  { what: "a Trino cluster without a worker", pool: poolOf({ driver: "trino", service: { port: 8443 } }) },
+  {
+    what: "a Trino cluster with workers",
+    pool: poolOf({
+      driver: "trino",
+      trino: { user: "relevo", retryPolicy: "TASK", clientTimeout: "5m", routing: { group: "adhoc", source: "dbt.*" } },
+      blueprint: { objects: [deployment(), deployment("$(relevo.instance)-worker")] },
+    }),
+  },
   {
     what: "everything said",
     pool: poolOf({
@@ -108,7 +117,7 @@ export const BAD_POOLS: readonly Judged[] = [
   { what: "desired a text", pool: poolOf({ size: { desired: "2" } }) },
   { what: "desired half", pool: poolOf({ size: { desired: 1.5 } }) },
   { what: "no driver", pool: poolOf({ driver: undefined }) },
-  { what: "an unknown driver", pool: poolOf({ driver: "trino" }) },
+  { what: "an unknown driver", pool: poolOf({ driver: "presto" }) },
   { what: "an unknown priority", pool: poolOf({ priority: "urgent" }) },
   { what: "no sites", pool: poolOf({ sites: [] }) },
   { what: "a site with capitals", pool: poolOf({ sites: ["North"] }) },
@@ -159,6 +168,11 @@ export const BAD_POOLS: readonly Judged[] = [
   { what: "a share above 1", pool: workersOf({ stuck: { share: 1.5 } }) },
   { what: "a fallback above the maximum", pool: workersOf({ fallback: { instances: 5 } }) },
   { what: "a pause above the maximum", pool: workersOf({ pausedAt: 11 }, { size: { desired: 2, max: 10 } }) },
+  { what: "a cluster that is spoken to in our protocol", pool: poolOf({ driver: "trino", service: { protocol: "relevo/v1" } }) },
+  { what: "a cluster that is spoken to in none", pool: poolOf({ driver: "trino", service: { protocol: "none" } }) },
+  { what: "a cluster with a health path", pool: poolOf({ driver: "trino", service: { healthPath: "/v1/info" } }) },
+  { what: "a cluster with a writer lease", pool: poolOf({ driver: "trino", state: { lease: {} } }) },
+  { what: "a cluster that scales", pool: workersOf({}, { driver: "trino" }) },
   { what: "a service that scales", pool: workersOf({}, { driver: "service" }) },
   { what: "scale without a flow", pool: workersOf({}, { worker: {} }) },
   { what: "scale without workers' own words", pool: workersOf({}, { worker: undefined }) },

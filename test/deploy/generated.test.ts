@@ -108,7 +108,7 @@ describe("roles", () => {
     expect(CAPABILITIES.filter((capability) => !text.includes(`\n| \`${capability}\` |`))).toEqual([]);
   });
 
-  test("no part deletes nodes or pods, evicts, reads Secrets, writes roles, runs in pods, or has a wildcard but for the names of metrics (I8)", () => {
+  test("no part deletes nodes, evicts, reads Secrets, writes roles, runs in pods, or has a wildcard but for the names of metrics; pods are deleted by the accounts of Pools' namespaces alone, for members (I8)", () => {
     const granted = rules.flatMap(({ apiGroups, resources, verbs }) =>
       resources.flatMap((each) => verbs.map((verb) => `${verb} ${apiGroups[0]}/${each}`)),
     );
@@ -117,7 +117,11 @@ describe("roles", () => {
         each,
       ),
     );
-    expect(dangerous).toEqual([]);
+    expect(dangerous).toEqual(["delete /pods"]);
+    const mayDeletePods = manifests.filter(
+      ({ kind, rules: of }) => /Role$/.test(kind) && JSON.stringify(of).includes('["pods"],"verbs":["delete"]'),
+    );
+    expect(mayDeletePods.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual(["Role relevo-instances-members"]);
   });
 
   test("of CustomResourceDefinitions the controller reads that of Pools alone", () => {

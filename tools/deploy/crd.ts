@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { PoolStatus } from "../../src/control/status.ts";
 import { poolSpecSchema } from "../../src/model/pool.ts";
+import { COORDINATOR_PATH } from "../../src/model/trino.ts";
 import { POOLS } from "../../src/kube/resources.ts";
 import { type Annotated, type CelRule, type Json, structural } from "./structural.ts";
 
@@ -31,12 +32,32 @@ const RULES: Readonly<Record<string, readonly CelRule[]>> = {
       fieldPath: ".target",
     },
     {
-      rule: "!has(self.scale) || self.driver == 'worker'",
+      rule: "self.driver != 'trino' || !has(self.service) || !has(self.service.protocol)",
+      message: "service.protocol is not for driver trino: a cluster is always spoken to in Trino's own protocol",
+      fieldPath: ".service",
+    },
+    {
+      rule: "self.driver != 'trino' || !has(self.service) || !has(self.service.healthPath)",
+      message: `service.healthPath is not for driver trino: a coordinator is always asked at ${COORDINATOR_PATH}`,
+      fieldPath: ".service",
+    },
+    {
+      rule: "self.driver != 'trino' || !has(self.state) || !has(self.state.lease)",
+      message: "state.lease is not for driver trino: a cluster has no writer that could be fenced",
+      fieldPath: ".state",
+    },
+    {
+      rule: "self.driver != 'trino' || !has(self.scale)",
+      message: "scale is not for driver trino yet: its size is size.desired",
+      fieldPath: ".scale",
+    },
+    {
+      rule: "!has(self.scale) || self.driver != 'service'",
       message: "scale needs driver worker: its signal is what workers take",
       fieldPath: ".scale",
     },
     {
-      rule: "!has(self.scale) || (has(self.worker) && has(self.worker.flow))",
+      rule: "!has(self.scale) || self.driver == 'trino' || (has(self.worker) && has(self.worker.flow))",
       message: "worker.flow must say what the workers take their jobs from: another flow's signal is refused",
       fieldPath: ".scale",
     },
@@ -94,6 +115,7 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "spec.scale": "Moves the size between size.floor and size.max by the backlog of the workers' own flow.",
   "spec.scale.signal":
     "What is looked at, through a connection that the operator of the controller configured. It holds no address and no secret.",
+  "spec.trino": "Of driver trino: as whom the engine is asked, what it is configured with, and which statements its clusters take.",
   "spec.service": "The port, the protocol and the health check of an instance.",
   "spec.traffic": "The route of the gateway, what is tried again and what waits for how long.",
   "spec.disruption": "What is done when capacity goes: Off, Observe or Act; and how much at once.",

@@ -23,7 +23,7 @@ export const closeInstance: StepKind<CloseInstance> = {
   guard: ({ instance }) => [{ kind: "update_instance", instance, phase: "draining", set: {} }],
 
   async act({ process }, ports) {
-    if (process.target.protocol === "none") return failed("no_door");
+    if (process.target.protocol !== "relevo/v1") return failed("no_door");
     const answer = await callProcess(process, ports, null, (target, call) => ports.driver.close(target, call));
     return isOutcome(answer) ? answer : done("closed");
   },

@@ -8,13 +8,19 @@ import { PODS } from "../../kube/resources.ts";
 import { type Outcome, type StepPorts, superseded } from "../step-kind.ts";
 import { podRefSchema } from "./objects.ts";
 
+const placeSchema = z.object({ host: z.string(), port: z.int() });
+const clusterSchema = z.object({ user: z.string(), workers: z.int().min(0), members: z.array(placeSchema).optional() });
+
+/** Of a member of a cluster. */
+export const memberTargetSchema = placeSchema.extend({ trino: clusterSchema.optional() });
+
 export const targetSchema = z.object({
   host: z.string(),
   port: z.int(),
   bootId: z.string().nullable(),
   protocol: z.enum(["relevo/v1", "none", "trino/v1"]),
   healthPath: z.string(),
-  trino: z.object({ user: z.string(), workers: z.int().min(0) }).optional(),
+  trino: clusterSchema.optional(),
 });
 
 export const processSchema = z.object({
@@ -34,7 +40,7 @@ const containersSchema = z.object({
 });
 
 /** Why the process is not there any more; undefined while nothing says so. */
-export function absenceOf(process: Process, pod: KubeObject | undefined): Absence | undefined {
+export function absenceOf(process: Pick<Process, "pod" | "containerId">, pod: KubeObject | undefined): Absence | undefined {
   if (pod === undefined) return "pod_gone";
   if (pod.metadata.uid !== process.pod.uid) return "pod_replaced";
   if (process.containerId === null) return undefined;
@@ -45,7 +51,7 @@ export function absenceOf(process: Process, pod: KubeObject | undefined): Absenc
   return container.state !== undefined && "terminated" in container.state ? "process_ended" : undefined;
 }
 
-export function findPod(kube: KubeApi, { pod }: Process): Promise<KubeObject | undefined> {
+export function findPod(kube: KubeApi, { pod }: Pick<Process, "pod">): Promise<KubeObject | undefined> {
   return findObject(kube, { type: PODS, namespace: pod.namespace, name: pod.name });
 }
 

@@ -1,11 +1,11 @@
 /** Marks a pod as not to be disrupted, once its owners' UIDs lead to what this instance was made of (D2). */
 import { z } from "zod";
-import type { KubeApi, KubeObject } from "../../kube/api.ts";
 import { findObject } from "../../kube/find-object.ts";
-import { PODS, REPLICA_SETS } from "../../kube/resources.ts";
+import { PODS } from "../../kube/resources.ts";
 import { ANNOTATIONS, PROTECTION_MARKS } from "../../model/marks.ts";
 import { done, happened, NOT_HAPPENED, type StepKind, superseded } from "../step-kind.ts";
-import { annotationOf, controllerOf, findOwned, ownedObjectSchema, podRefSchema } from "./objects.ts";
+import { annotationOf, ownedObjectSchema, podRefSchema } from "./objects.ts";
+import { recordedOwnerOf } from "./recorded-owner.ts";
 
 const protectPodSchema = z.object({
   pod: podRefSchema,
@@ -28,7 +28,7 @@ export const protectPod: StepKind<ProtectPod> = {
     if (seen.metadata.uid !== payload.pod.uid) return superseded("pod_replaced");
     if (seen.metadata.deletionTimestamp !== undefined) return superseded("pod_deleting");
     if (annotationOf(seen, ANNOTATIONS.protectedBy) !== undefined) return done("already_protected");
-    if (!(await leadsToOwned(kube, seen, payload))) return superseded("owner_not_ours");
+    if ((await recordedOwnerOf(kube, seen, payload.objects)) === undefined) return superseded("owner_not_ours");
 
     const set = Object.keys(PROTECTION_MARKS).filter((mark) => annotationOf(seen, mark) === undefined); // a user's own mark stays as it is
     await kube.patch(ref, {
@@ -54,18 +54,6 @@ export const protectPod: StepKind<ProtectPod> = {
 
   settle: () => [],
 };
-
-/** pod → ReplicaSet → Deployment, or pod → StatefulSet: each read by name, each compared by UID. */
-async function leadsToOwned(kube: KubeApi, pod: KubeObject, { pod: { namespace }, objects }: ProtectPod): Promise<boolean> {
-  let owner = controllerOf(pod);
-  if (owner?.kind === "ReplicaSet") {
-    const replicaSet = await findObject(kube, { type: REPLICA_SETS, namespace, name: owner.name });
-    if (replicaSet?.metadata.uid !== owner.uid) return false;
-    owner = controllerOf(replicaSet);
-  }
-  const recorded = objects.find(({ kind, uid }) => kind === owner?.kind && uid === owner.uid);
-  return recorded !== undefined && (await findOwned(kube, recorded)) !== undefined;
-}
 
 function parseMarker(text: string | undefined): z.infer<typeof protectedBySchema> | undefined {
   if (text === undefined) return undefined;

@@ -4,6 +4,7 @@ import { createExecutor } from "../../act/executor.ts";
 import { watchCommits } from "../../control/commits.ts";
 import { Controller } from "../../control/controller.ts";
 import type { Pass } from "../../control/pass.ts";
+import type { ProofSource } from "../../control/pass-maker.ts";
 import { DecidedSizes } from "../../control/decided-sizes.ts";
 import { createControlPlane } from "../../control/control-plane.ts";
 import type { FreezeSource } from "../../control/freeze-config.ts";
@@ -38,6 +39,7 @@ import { JobCounter } from "../../observe/job-counts.ts";
 import { LeaseWatch } from "../../observe/lease-watch.ts";
 import { NoticeDesk } from "../../observe/notice-desk.ts";
 import { ScaleOwners } from "../../observe/scale-owners.ts";
+import { MemberMonitor } from "../../observe/member-monitor.ts";
 import { SlotsMonitor } from "../../observe/slots-monitor.ts";
 import { Targets } from "../../observe/targets.ts";
 import { HeartbeatRegistry } from "../../observe/source-heartbeats.ts";
@@ -70,6 +72,8 @@ export interface ControllerComposition {
   readonly spotLeadMs?: number;
   /** What the site is known to absorb, where learning begins. */
   readonly absorption?: BeginningAbsorption;
+  /** What is proven to be effective in running processes; absent: nothing is. */
+  readonly proofs?: ProofSource;
   /** Told of each pass, beside the metrics: whoever checks what is planned. */
   readonly onPass?: (pass: Pass) => void;
   /** In the place of `planEvacuation`. */
@@ -188,6 +192,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       metrics.countJobs(pool, outcome, count);
     },
   });
+  const memberStates = new MemberMonitor({ driver, clock, onChange: (pool) => controller?.wake(pool) });
   const leases = new Leases({
     store,
     clock,
@@ -241,6 +246,8 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     leases: leaseWatch,
     demand,
     slots,
+    memberStates,
+    ...(options.proofs === undefined ? {} : { proofs: options.proofs }),
     targets,
     notices,
     capacity,

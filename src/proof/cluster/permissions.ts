@@ -31,6 +31,7 @@ const WITHOUT: Readonly<Record<Capability, string>> = {
   freeze: "a freeze by ConfigMap is not seen",
   doctor: "relevo doctor sees less",
   scaling: "no target is taken over or scaled, and who else sets the replicas of instances is not seen",
+  members: "a worker of a Trino cluster stays on a node that goes, until it is lost with it",
   external_metrics: "signals of kind external-metric are refused",
 };
 /** Without these a claim of Relevo's does not hold. */
@@ -45,6 +46,7 @@ export function switchedOn(facts: ClusterFacts): readonly Capability[] {
     ["karpenter", facts.pools().some(({ document }) => document.spec.disruption.provisioners.includes("karpenter"))],
     ["election", facts.isShared],
     ["scaling", facts.pools().some(({ document }) => document.spec.target !== undefined)],
+    ["members", facts.pools().some(({ document }) => document.spec.driver === "trino" && document.spec.disruption.mode === "Act")],
     ["external_metrics", facts.pools().some(({ document }) => document.spec.scale?.signal.kind === "external-metric")],
   ];
   return ["base", ...optional.flatMap(([capability, isOn]) => (isOn ? [capability] : [])), ...facts.capabilities];
