@@ -149,14 +149,14 @@ function flawsOfKill(record: RunRecord, kill: KillRecord): readonly GateReason[]
 }
 
 /** The retry policy is the engine's word on each query, the exchange a look at where it lies (T13). */
-function flawsOfTolerance({ run, statements, exchange }: RunRecord): readonly GateReason[] {
+function flawsOfTolerance({ run, statements, exchange, kill }: RunRecord): readonly GateReason[] {
   const policies = statements.map(({ retryPolicy }) => retryPolicy);
   const unknown = unknownPolicies(run, statements);
   if (unknown.length > 0) return unknown;
   const without = policies.find((policy) => policy === "NONE");
   if (without !== undefined && without !== null) return [gateReason("nothing_tolerant", { policy: without })];
-  // With QUERY nothing need leave the workers: the whole query is run again.
-  if (!policies.includes("TASK") || exchange.entries > 0) return [];
+  // With QUERY nothing need leave the workers: the whole query is run again. And who was not killed in the middle may not have come so far.
+  if (!policies.includes("TASK") || exchange.entries > 0 || kill === null) return [];
   return [gateReason("exchange_not_seen", { location: exchange.location })];
 }
 
