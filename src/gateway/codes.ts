@@ -29,6 +29,7 @@ export const REJECTIONS = {
   session_lost: { status: 410, sentence: "the instance that held this session is gone; begin anew" },
   session_unreachable: { status: 503, sentence: "the instance that holds this session cannot be reached" },
   query_lost: { status: 410, sentence: "the cluster that ran this query is gone, and the query with it" },
+  cluster_unknown: { status: 503, sentence: "this gateway does not know the cluster that this belongs to, or not yet; another one may" },
   query_unknown: { status: 404, sentence: "the cluster does not know this query, or not any more" },
   coordinator_ambiguous: { status: 409, sentence: "two clusters have the same coordinator id: whose query this is cannot be told" },
   transaction_unknown: { status: 400, sentence: "the transaction's id was not given out by this gateway" },

@@ -10,9 +10,9 @@ import type { Duplex } from "node:stream";
 import type { Dispatcher } from "undici";
 import type { Epoch } from "../kernel/epoch.ts";
 import { HEADERS, type Priority } from "../model/membership.ts";
+import { Answering } from "./answering.ts";
 import { Attempt, type Failure, rejectionOf, STALE } from "./attempt.ts";
 import { chooseMember } from "./balancer.ts";
-import { ClientSide } from "./client-side.ts";
 import { type RejectionCode, rejectionAnswer } from "./codes.ts";
 import type { GatewayCore } from "./core.ts";
 import { Limit } from "./deadlines.ts";
@@ -24,7 +24,6 @@ import type { MemberState, RouteState } from "./membership.ts";
 import { laneOf, type QueueRefusal, type Waiter } from "./queue.ts";
 import { isStaleEpoch, writerEpochOf } from "./stale.ts";
 import { SessionTie, tokenOf } from "./session.ts";
-import type { PageReader, Passing } from "./trino/page-reader.ts";
 import type { TrinoTie } from "./trino/tie.ts";
 
 /** Nothing, held whole so that it can be sent again, or streamed once. */
@@ -32,7 +31,7 @@ export type RequestBody = Buffer | null | "stream";
 
 const NOBODY: readonly MemberState[] = [];
 
-export abstract class Exchange extends ClientSide implements Obligation, Waiter, Held {
+export abstract class Exchange extends Answering implements Obligation, Waiter, Held {
   obligationState: Obligation["obligationState"] = "new";
   heldBy: MemberState | null = null;
   upgraded = false;
@@ -62,15 +61,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   #tie: SessionTie | null = null;
   /** Null on routes that do not lead to Trino clusters. */
   readonly #trino: TrinoTie | null;
-  /** Stands in the way of the answer's body until it is known what it says. */
-  #page: PageReader | null = null;
   #limit: Limit | null = null;
-  #headSent = false;
-  /** Of an answer that is held until it is whole. */
-  #heldStatus = 0;
-  #heldHeaders: string[] | null = null;
-  #heldMessage = "";
-  #heldLength = -1;
   /** Under which epoch the answer was made that is on its way; null: nothing is compared. */
   #writerEpoch: string | null = null;
   #paused = false;
@@ -244,7 +235,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   }
 
   attemptInformed(status: number, headers: IncomingHttpHeaders): void {
-    if (status !== 100 && !this.#headSent) this.sendInformation(status, answerHeaders(headers));
+    if (status !== 100 && !this.headSent) this.sendInformation(status, answerHeaders(headers));
   }
 
   attemptAnswered(status: number, given: IncomingHttpHeaders, message: string): void {
@@ -252,15 +243,9 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     const instead = this.#trino?.insteadOf(status) ?? null;
     if (instead !== null) return this.#rejectInstead(instead);
     const headers = this.#headersFor(given);
-    if (this.#trino !== null && this.heldBy !== null) this.#page = this.#trino.answered(status, given, this.heldBy, headers);
-    this.#heldStatus = status;
-    this.#heldHeaders = headers;
-    this.#heldMessage = message;
-    const length = firstValue(given, "content-length");
-    this.#heldLength = length === undefined ? -1 : Number(length);
-    const bodyless = this.method === "HEAD" || status === 204 || status === 304;
-    // An answer of unknown or great length goes out at once; what is small, or has no body, is held until it is whole.
-    if (!bodyless && this.#page === null && !(this.#heldLength >= 0 && this.#heldLength <= LIMITS.wholeAnswerBytes)) this.#releaseHead();
+    const page = this.#trino === null || this.heldBy === null ? null : this.#trino.answered(status, given, this.heldBy, headers);
+    this.beginAnswer(status, headers, message, firstValue(given, "content-length"), page);
+    if (this.method !== "HEAD" && status !== 204 && status !== 304) this.beginBody();
   }
 
   #headersFor(given: IncomingHttpHeaders): string[] {
@@ -279,15 +264,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     return headers;
   }
 
-  #releaseHead(): void {
-    const headers = this.#heldHeaders;
-    if (headers === null) return;
-    this.#heldHeaders = null;
-    this.#headSent = true;
-    this.sendHead(this.#heldStatus, headers, this.#heldMessage);
-  }
-
-  /** The instance's own answer is of no use to the client. */
+  /** Whatever the instance answers is of no use to the client. */
   #rejectInstead(code: RejectionCode): void {
     const member = this.#giveUp();
     this.reject(code);
@@ -295,27 +272,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   }
 
   attemptData(chunk: Buffer): void {
-    if (this.#page === null) this.#pass(chunk);
-    else this.#passPage(this.#page, this.#page.push(chunk));
-  }
-
-  #passPage(page: PageReader, passing: Passing): void {
-    if (page.isOver) this.#page = null;
-    if (passing.kind === "nothing") return;
-    if (passing.kind === "instead") this.#heldLength = passing.bytes.length;
-    this.#pass(passing.bytes);
-  }
-
-  #pass(chunk: Buffer): void {
-    const headers = this.#heldHeaders;
-    if (headers !== null && chunk.length === this.#heldLength) {
-      this.#heldHeaders = null;
-      this.#headSent = true;
-      this.sendWhole(this.#heldStatus, headers, this.#heldMessage, chunk);
-      return;
-    }
-    if (headers !== null) this.#releaseHead();
-    if (this.sendChunk(chunk)) return;
+    if (this.passData(chunk)) return;
     this.#paused = true;
     this.attempt?.pause();
     this.#slow ??= new Limit(() => this.#cutSlow());
@@ -331,16 +288,8 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   }
 
   attemptEnded(attempt: Attempt, trailers: IncomingHttpHeaders): void {
-    if (this.#page !== null) this.#passPage(this.#page, this.#page.end());
-    const headers = this.#heldHeaders;
-    this.#heldHeaders = null;
     // What the client sees of the end comes before the counts, so that a count of zero is never early.
-    if (headers !== null) {
-      this.#headSent = true;
-      this.sendWhole(this.#heldStatus, headers, this.#heldMessage, null);
-    } else {
-      this.sendEnd(trailers);
-    }
+    this.endAnswer(trailers);
     const member = this.#release(true);
     this.attempt = null;
     this.#stopLimits();
@@ -368,8 +317,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     this.#stopLimits();
     const member = this.core.ledger.release(this);
     this.core.discard(this, attempt.member, attempt.client);
-    this.#heldHeaders = null;
-    this.#page = null;
+    this.dropAnswer();
     this.#writerEpoch = null;
     if (failure.kind !== "invalid") this.core.trouble(attempt.member, failure.reason);
     this.#afterFailure(attempt.member, failure);
@@ -379,9 +327,9 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   #afterFailure(member: MemberState, failure: Failure): void {
     if (failure.kind === "invalid") {
       const code = this.#bodyFailed ? "body_aborted" : "bad_request";
-      return this.#headSent ? this.#cut(code) : this.reject(code);
+      return this.headSent ? this.#cut(code) : this.reject(code);
     }
-    if (this.#headSent) return this.#cut(failure.kind === "stale" ? failure.reason : `upstream_${failure.reason}`);
+    if (this.headSent) return this.#cut(failure.kind === "stale" ? failure.reason : `upstream_${failure.reason}`);
     if (failure.kind === "not_taken") this.#notTaken += 1;
     if (!this.#mayRepeat(failure, member)) return this.reject(rejectionOf(failure, this.#bound));
     if (this.#bound) return this.#try(member);
@@ -403,7 +351,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
       socket.destroy();
       return;
     }
-    this.#headSent = true;
+    this.headSent = true;
     this.core.ledger.upgrade(this);
     this.takeUpgrade(member, status, this.#headersFor(headers), socket);
   }
@@ -427,10 +375,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
     const attempt = this.attempt;
     if (attempt === null || this.ended) return;
     if (this.upgraded) return this.breakUpgraded(isFenced ? STALE.reason : "instance_gone");
-    if (this.#bound && !this.#headSent && !isFenced) {
-      this.#giveUp();
-      return this.reject("session_lost");
-    }
+    if (this.#bound && !this.headSent && !isFenced) return this.#rejectInstead("session_lost");
     attempt.abort();
     this.#fail(attempt, isFenced ? STALE : { kind: "lost", reason: "member_gone" });
   }
@@ -442,7 +387,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
 
   /** Nothing of an answer has gone out. */
   get isUnanswered(): boolean {
-    return !this.ended && !this.#headSent;
+    return !this.ended && !this.headSent;
   }
 
   /** The client went away by itself. */
@@ -475,7 +420,7 @@ export abstract class Exchange extends ClientSide implements Obligation, Waiter,
   /** The gateway stops and its patience is over. Upgraded connections are closed by their front. */
   stopNow(): void {
     if (this.ended || this.upgraded || this.#giveUp() === null) return;
-    if (this.#headSent) this.#cut("gateway_stopping");
+    if (this.headSent) this.#cut("gateway_stopping");
     else this.reject("stopping");
   }
 

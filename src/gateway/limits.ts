@@ -93,6 +93,8 @@ export const LIMITS = {
   trinoRoutedChars: 256,
   /** Patterns that are kept compiled. */
   trinoPatterns: 1_000,
+  /** A cluster that is not known here may have been admitted within this time: all replicas hear of it well before. */
+  trinoHeardWithinMs: 10_000,
   /** Of a query or transaction whose route went while it was open. */
   trinoTimeoutMs: 300_000,
   /** Queries of which is remembered in whose transaction they run. */

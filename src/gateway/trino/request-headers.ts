@@ -30,6 +30,9 @@ const NAMES: Readonly<Record<string, keyof Found | undefined>> = {
   "x-forwarded-port": "port",
 };
 
+/** Named, and not with a weight of zero. */
+const TAKES_GZIP = /(?:^|,)\s*gzip\s*(?:;(?!\s*q=0(?:\.0*)?\s*(?:,|$))[^,]*)?(?:,|$)/i;
+
 /**
  * Changes `headers` in place: the port is added that the addresses in answers shall have (the host's and the scheme's stand there already), and what the answer
  * may be compressed with is narrowed to what can be read here.
@@ -40,7 +43,7 @@ export function readTrinoHeaders(headers: string[]): TrinoHeaders {
   for (let index = 0; index + 1 < headers.length; index += 2) {
     const name = (headers[index] as string).toLowerCase();
     const value = headers[index + 1] as string;
-    if (name === "accept-encoding") headers[index + 1] = /\bgzip\b/i.test(value) ? "gzip" : "identity";
+    if (name === "accept-encoding") headers[index + 1] = TAKES_GZIP.test(value) ? "gzip" : "identity";
     const known = Object.hasOwn(NAMES, name) ? NAMES[name] : undefined;
     if (known === undefined) continue;
     if (known === "transaction" && found.transaction !== undefined) several = true;

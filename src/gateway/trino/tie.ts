@@ -12,12 +12,12 @@ import type { GatewayCore } from "../core.ts";
 import { type AnswerHeaders, firstValue, type RequestHead } from "../headers.ts";
 import { LIMITS } from "../limits.ts";
 import type { MemberState, RouteState } from "../membership.ts";
-import type { TokenClaims } from "../tokens.ts";
+import type { TokenClaims, TokenFault } from "../tokens.ts";
 import { failedPage, tryAgain } from "./answers.ts";
-import { memberOfCoordinator } from "./coordinators.ts";
+import { beginOfQuery, memberOfCoordinator } from "./coordinators.ts";
 import type { PageHead } from "./head-scanner.ts";
 import { PageReader } from "./page-reader.ts";
-import { targetOf, type TrinoTarget } from "./paths.ts";
+import { type QueryTarget, targetOf, type TrinoTarget } from "./paths.ts";
 import { readTrinoHeaders, removeHeader, replaceHeader, type TrinoHeaders } from "./request-headers.ts";
 import { chooseRoute, restOf } from "./routing.ts";
 import { signSegments, withoutToken } from "./segments.ts";
@@ -82,7 +82,7 @@ export class TrinoTie {
     switch (target.kind) {
       case "query":
         this.#hideTransaction(said.transaction);
-        return memberOfCoordinator(routes, target.coordinator);
+        return this.#seekQuery(routes, target);
       case "segment":
         return this.#seekSegment(routes, segmentToken);
       case "statement":
@@ -96,12 +96,34 @@ export class TrinoTie {
     }
   }
 
+  #seekQuery(routes: readonly RouteState[], { queryId, coordinator }: QueryTarget): MemberState | RejectionCode {
+    const found = memberOfCoordinator(routes, coordinator);
+    if (found === "ambiguous") return "coordinator_ambiguous";
+    if (found === "gone" || (found === "unknown" && !this.#mayComeToKnow(beginOfQuery(queryId)))) return "query_lost";
+    return found === "unknown" ? "cluster_unknown" : found;
+  }
+
+  /** Another replica may have heard before this one of a cluster that was just admitted; one that is cut off hears of none. */
+  #mayComeToKnow(begunAt: number): boolean {
+    return this.#core.membership.cutOff || Math.abs(this.#core.clock.now() - begunAt) < LIMITS.trinoHeardWithinMs;
+  }
+
   #seekTransaction(routes: readonly RouteState[], given: string): MemberState | RejectionCode {
     const at = given.indexOf(".");
     if (at <= 0) return "transaction_unknown";
     const verdict = this.#verify(given.slice(at + 1), routes);
-    if (typeof verdict === "string")
-      return verdict === "token_malformed" ? "transaction_unknown" : verdict === "lost" ? "transaction_lost" : "transaction_forged";
+    switch (verdict) {
+      case "lost":
+        return "transaction_lost";
+      case "token_malformed":
+        return "transaction_unknown";
+      case "token_forged":
+      case "token_expired":
+        return "transaction_forged";
+      case "cluster_unknown":
+        return verdict;
+      default:
+    }
     const id = given.slice(0, at);
     if (verdict.claims.session !== id) return "transaction_forged";
     replaceHeader(this.head.headers, TRANSACTION, id);
@@ -119,6 +141,7 @@ export class TrinoTie {
   #seekSegment(routes: readonly RouteState[], token: string | undefined): MemberState | RejectionCode {
     if (token === undefined) return "segment_unknown";
     const verdict = this.#verify(token, routes);
+    if (verdict === "cluster_unknown") return verdict;
     if (typeof verdict === "string") return verdict === "lost" ? "segment_lost" : "segment_unknown";
     if (!verdict.claims.session.startsWith("segment")) return "segment_unknown";
     this.#session = { id: verdict.claims.session, ttlMs: verdict.claims.ttlMs };
@@ -128,13 +151,14 @@ export class TrinoTie {
   #verify(
     token: string,
     routes: readonly RouteState[],
-  ): { readonly claims: TokenClaims; readonly member: MemberState } | "token_malformed" | "token_forged" | "token_expired" | "lost" {
+  ): { readonly claims: TokenClaims; readonly member: MemberState } | TokenFault | "lost" | "cluster_unknown" {
     const verdict = this.#core.tokens.verify(token, this.#core.clock.now());
     if ("fault" in verdict) return verdict.fault;
     const { claims } = verdict;
     const member = this.#core.membership.find(claims.route, claims.instance, claims.incarnation);
-    if (member === undefined || member.gone) return "lost";
-    return routes.some((route) => route.route === claims.route) ? { claims, member } : "token_forged";
+    if (!routes.some((route) => route.route === claims.route)) return "token_forged";
+    if (member === undefined && this.#mayComeToKnow(claims.expiresAt - LIMITS.tokenLifeMs)) return "cluster_unknown";
+    return member === undefined || member.gone ? "lost" : { claims, member };
   }
 
   // ---- the answer
@@ -226,6 +250,7 @@ export class TrinoTie {
   }
 
   #touch({ id, ttlMs }: Session, member: MemberState): void {
+    if (member.gone) return;
     this.#core.ledger.touchSession(id, member, ttlMs, this.#core.clock.monotonic());
   }
 

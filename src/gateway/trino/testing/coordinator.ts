@@ -136,9 +136,15 @@ async function big(response: ServerResponse, head: object, tail: object, mb: num
   const piece = Buffer.from(row.repeat(MB / row.length / 16));
   response.writeHead(200, { "content-type": "application/json" });
   response.write(`${JSON.stringify(head).slice(0, -1)},"data":[`);
+  let wake = () => {};
+  response.on("drain", () => wake());
+  response.on("close", () => wake());
   for (let index = 0; index < mb * 16; index++) {
     if (response.destroyed) return;
-    if (!response.write(piece)) await new Promise<void>((resolve) => response.once("drain", resolve).once("close", resolve));
+    if (!response.write(piece))
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
   }
   response.end(`["end"]],${JSON.stringify(tail).slice(1)}`);
 }
