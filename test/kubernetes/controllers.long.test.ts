@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const end of closing.splice(0).toReversed()) await end();
 });
 
-test("pools are spread by Leases on a real API server; a replica that is killed is replaced within 5 s, and while the API server stands still nobody is (I4)", async () => {
+test("pools are spread by Leases on a real API server; a replica that is killed is replaced within 5 s, one that is paused beyond its Lease commits nothing when it goes on, and while the API server stands still nobody is replaced (I4)", async () => {
   const cluster = await startKubernetes({ parts: [] });
   closing.push(() => cluster.stop());
   await cluster.kubectl("apply", "-k", join(import.meta.dirname, "../../deploy/crds"));
@@ -62,14 +62,19 @@ test("pools are spread by Leases on a real API server; a replica that is killed 
   const victim = [...before.values()][0] ?? "";
   const from = clock.monotonic();
   await replicas.get(victim)?.signal("SIGKILL");
-  await until("his pools are others'", async () =>
-    [...(await ownersOf(store)).values()].every((owner) => owner !== null && owner !== victim),
-  );
+  const areOthers = async () => [...(await ownersOf(store)).values()].every((owner) => owner !== null && owner !== victim);
+  const areAsBefore = async () => JSON.stringify([...(await ownersOf(store))]) === JSON.stringify([...before]);
+  await until("his pools are others'", areOthers);
   const tookMs = clock.monotonic() - from;
   console.log(`SIGKILL to ${victim}: ${Math.round(tookMs)} ms`);
   expect(tookMs).toBeLessThan(5_000);
   await start(victim);
-  await until("he has his pools again", async () => JSON.stringify([...(await ownersOf(store))]) === JSON.stringify([...before]));
+  await until("he has his pools again", areAsBefore);
+
+  await replicas.get(victim)?.signal("SIGSTOP");
+  await until("the pools of the paused one are others'", areOthers);
+  await replicas.get(victim)?.signal("SIGCONT");
+  await until("he has his pools again after his pause", areAsBefore);
 
   const epochs = await store.poolEpochs();
   cluster.pieces.pause("apiserver");
