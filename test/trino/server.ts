@@ -51,6 +51,7 @@ export interface WorkerOptions {
   readonly port?: number;
   readonly environment?: string;
   readonly mayShutDown?: boolean;
+  readonly launcher?: boolean;
 }
 
 /** One process, which may be begun again at its address. */
@@ -223,7 +224,7 @@ function makeNode({ folder, server, java, coordinatorPort, options }: Layout, se
   for (const [name, properties] of Object.entries(options.catalogs ?? CATALOGS))
     write(join(etc, "catalog", `${name}.properties`), properties);
   if (!setup.isCoordinator && (setup.mayShutDown ?? options.mayShutDown ?? true)) writeAccess(etc);
-  const command = options.launcher ? launched(server, java, home) : started(server, java, node);
+  const command = (setup.launcher ?? options.launcher) ? launched(server, java, home) : started(server, java, node);
   return new TrinoNode(setup.id, setup.port, home, command);
 }
 

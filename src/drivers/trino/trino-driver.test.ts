@@ -321,7 +321,7 @@ test("a look that failed is no answer, and is not remembered", async () => {
   expect(await driver.obligations(target)).toMatchObject({ requests: 0 });
 });
 
-/** The worker's own answers while it is drained, taken back and shut down; `by`: who is allowed, and who is not. */
+/** The worker's own answers while it is drained, taken back and shut down. */
 const worker = (): Promise<InstanceTarget> =>
   targetOf({ node: "worker-1", exchanges: recorded("worker-states").filter(({ status, method }) => method === "GET" || status === 200) });
 

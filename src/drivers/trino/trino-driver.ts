@@ -37,6 +37,8 @@ const CONNECT_LIMIT_MS = 1_000;
 const READ_LIMIT_MS = 2_000;
 /** Of `/v1/info`, and of the one gauge: a server that does not filter sends 870 KB, of which no more than this is taken. */
 const BYTES_MAX = 64 * 1024;
+/** A drain looks four times a second; so old the number of workers may be. Less than the time between two checks otherwise. */
+const GAUGE_REMEMBERED_MS = 800;
 /** A server that does not show the gauge is not asked each second. */
 const GAUGE_AGAIN_MS = 60_000;
 const REMEMBERED_MAX = 10_000;
@@ -54,8 +56,8 @@ export class TrinoDriver implements InstanceDriver {
   readonly #http: TrinoHttp;
   readonly #reads = new Set<Socket>();
   readonly #obligations: ObligationReader;
-  /** By address: when the gauge is asked for again. */
-  readonly #withoutGauge = new Map<string, number>();
+  /** By address: how many workers are active, undefined where the server does not say, and until when that is believed. */
+  readonly #gauges = new Map<string, { readonly workers: number | undefined; readonly until: number }>();
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
@@ -176,16 +178,14 @@ export class TrinoDriver implements InstanceDriver {
   /** Undefined: the server does not say. Only that it says none counts against it; that there were enough was proven before its admission. */
   async #activeWorkers(target: InstanceTarget): Promise<number | undefined> {
     const address = authorityOf(target);
-    const again = this.#withoutGauge.get(address);
-    if (again !== undefined && this.#clock.monotonic() < again) return undefined;
-    const gauge = await this.#gauge(target);
-    if (gauge !== undefined) {
-      this.#withoutGauge.delete(address);
-      return gauge;
-    }
-    if (this.#withoutGauge.size >= REMEMBERED_MAX) this.#withoutGauge.clear();
-    this.#withoutGauge.set(address, this.#clock.monotonic() + GAUGE_AGAIN_MS);
-    return undefined;
+    const known = this.#gauges.get(address);
+    if (known !== undefined && this.#clock.monotonic() < known.until) return known.workers;
+    const workers = await this.#gauge(target);
+    if (this.#gauges.size >= REMEMBERED_MAX) this.#gauges.clear();
+    // That there are none is never remembered: the first one that is back counts.
+    const believedMs = workers === undefined ? GAUGE_AGAIN_MS : workers === 0 ? 0 : GAUGE_REMEMBERED_MS;
+    this.#gauges.set(address, { workers, until: this.#clock.monotonic() + believedMs });
+    return workers;
   }
 
   async #gauge(target: InstanceTarget): Promise<number | undefined> {
