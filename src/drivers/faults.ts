@@ -19,6 +19,8 @@ const NOT_CONNECTED = [
 ];
 /** `HTTPParserError` is a name: undici gives it no code when the first bytes are not HTTP at all. */
 const NOT_THE_PROTOCOL = ["UND_ERR_RES_EXCEEDED_MAX_SIZE", "HTTPParserError", "TOO_LONG", "NOT_HTTP"];
+/** A header with a character that none may have. */
+const NOT_SENT = ["UND_ERR_INVALID_ARG", "ERR_INVALID_CHAR"];
 /** The reason of our own abort. */
 export const TIMED_OUT = Object.assign(new Error("the limit of the call"), { code: "LIMIT" });
 
@@ -30,6 +32,8 @@ export function faultOf(cause: unknown, where: string, limitMs: number): RelevoE
   if (NOT_CONNECTED.includes(found)) return describe("instance_unreachable", `The instance at ${where} cannot be reached.`, "retryable");
   if (found === "LIMIT" || found === "ETIMEDOUT")
     return describe("instance_timeout", `The instance at ${where} did not answer within ${limitMs} ms.`, "retryable");
+  if (NOT_SENT.includes(found))
+    return describe("instance_call_invalid", `The call of ${where} cannot be written down as HTTP.`, "terminal");
   if (NOT_THE_PROTOCOL.includes(found))
     return describe("instance_answer_invalid", `What listens at ${where} does not speak the protocol.`, "terminal");
   return describe("instance_connection_lost", `The connection to the instance at ${where} was lost before its answer.`, "retryable");

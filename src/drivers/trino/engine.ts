@@ -20,7 +20,7 @@ const GAUGES_BYTES_MAX = 64 * 1024;
 const QUERIES_BYTES_MAX = 8 * 1024 * 1024;
 const TRIES = 5;
 const TRY_LIMIT_MS = 20_000;
-const TRIES_LIMIT_MS = 90_000;
+const TRIES_LIMIT_MS = 60_000;
 const TRY_AGAIN_MS = 500;
 /** From this version on a list of queries can be asked for by several states; an older one would take the first alone. */
 const SEVERAL_STATES_SINCE = 483;

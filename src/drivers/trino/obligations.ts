@@ -15,13 +15,16 @@ import { type Engine, OWN_SOURCE } from "./engine.ts";
 import { QUEUED_QUERIES, RUNNING_QUERIES } from "./gauges.ts";
 
 /** A drain asks four times a second; so old an answer may be. */
-export const REMEMBERED_MS = 1_000;
+const REMEMBERED_MS = 1_000;
+/** Whoever asks has its health to look at as well; a look that lasts longer goes on, and what it gives is there for the next one who asks. */
+export const PATIENCE_MS = 2_000;
 const REMEMBERED_MAX = 1_000;
 /** So many are counted, not listed. */
 const LISTED_MAX = 200;
 
 interface Look {
-  readonly at: number;
+  /** Null: it is not over yet. */
+  readonly endedAt: number | null;
   readonly obligations: Promise<Obligations>;
 }
 
@@ -34,22 +37,40 @@ export class ObligationReader {
     this.#clock = clock;
   }
 
-  /** Errors: `boot_id_mismatch` when another coordinator answers, and those of the engine. */
+  /** Errors: `boot_id_mismatch` when another coordinator answers, `instance_timeout` (retryable), and those of the engine. */
   read(engine: Engine, target: InstanceTarget): Promise<Obligations> {
+    return inTime(this.#look(engine, target), target, this.#clock);
+  }
+
+  #look(engine: Engine, target: InstanceTarget): Promise<Obligations> {
     const key = `${authorityOf(target)} ${target.bootId}`;
-    const now = this.#clock.monotonic();
     const known = this.#looks.get(key);
-    if (known !== undefined && now - known.at < REMEMBERED_MS) return known.obligations;
+    if (known !== undefined && (known.endedAt === null || this.#clock.monotonic() - known.endedAt < REMEMBERED_MS))
+      return known.obligations;
     if (this.#looks.size >= REMEMBERED_MAX) this.#looks.clear();
-    const look: Look = { at: now, obligations: readObligations(engine, target) };
+    const look: Look = { endedAt: null, obligations: readObligations(engine, target) };
     this.#looks.set(key, look);
-    // What failed is asked anew; a look that lasts longer than it is remembered is not begun twice.
+    const isMine = (): boolean => this.#looks.get(key) === look;
+    // What failed is asked anew.
     look.obligations.then(
-      () => this.#looks.get(key) === look && this.#looks.set(key, { ...look, at: this.#clock.monotonic() }),
-      () => this.#looks.get(key) === look && this.#looks.delete(key),
+      () => isMine() && this.#looks.set(key, { ...look, endedAt: this.#clock.monotonic() }),
+      () => isMine() && this.#looks.delete(key),
     );
     return look.obligations;
   }
+}
+
+function inTime(obligations: Promise<Obligations>, target: InstanceTarget, clock: Clock): Promise<Obligations> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.after(PATIENCE_MS, () =>
+      reject(
+        new RelevoError("instance_timeout", `Trino at ${authorityOf(target)} did not say within ${PATIENCE_MS} ms what is unfinished.`, {
+          class: "retryable",
+        }),
+      ),
+    );
+    obligations.then(resolve, reject).finally(() => timer.cancel());
+  });
 }
 
 async function readObligations(engine: Engine, target: InstanceTarget): Promise<Obligations> {

@@ -1,9 +1,10 @@
 /** Whether the declared workers belong to the cluster and work (T8, T12): all are active, and a task of one statement has run on each. */
-import { RelevoError } from "../../kernel/errors.ts";
+import { isRetryable, RelevoError } from "../../kernel/errors.ts";
 import { authorityOf } from "../faults.ts";
 import type { InstanceTarget } from "../port.ts";
 import type { NodeInfo } from "./answers.ts";
 import { type Engine, type EngineNode, readInfo } from "./engine.ts";
+import { ACTIVE_WORKERS } from "./gauges.ts";
 import type { TrinoHttp } from "./http.ts";
 
 /**
@@ -21,6 +22,8 @@ export interface Proof {
 export async function proveWorkers(engine: Engine, proof: Proof): Promise<void> {
   const declared = proof.target.trino?.workers ?? 0;
   if (declared === 0) return;
+  // Without any worker the engine would let each of our statements wait for one.
+  if ((await activeByGauge(engine)) === 0) throw (await strangerAmong(proof)) ?? missing([], 0, proof.target);
   const nodes = await engine.nodes();
   const active = nodes.filter(({ isCoordinator, state }) => !isCoordinator && state === "active");
   if (active.length < declared) throw (await strangerAmong(proof)) ?? missing(nodes, active.length, proof.target);
@@ -28,6 +31,16 @@ export async function proveWorkers(engine: Engine, proof: Proof): Promise<void> 
   const worked = new Set(rows.filter(([, query]) => query === queryId).map(([node]) => node));
   const idle = active.filter(({ nodeId }) => !worked.has(nodeId));
   if (active.length - idle.length < declared) throw idleWorkers(idle, declared, proof.target);
+}
+
+/** Undefined: the server does not say. */
+async function activeByGauge(engine: Engine): Promise<number | undefined> {
+  try {
+    return (await engine.gauges([ACTIVE_WORKERS])).get(ACTIVE_WORKERS);
+  } catch (error) {
+    if (isRetryable(error)) throw error;
+    return undefined; // our user may not read metrics, or the server sends all of them: its nodes say it
+  }
 }
 
 /** Of those whose address is known: one that the coordinator leaves out because it was set up for another cluster. */

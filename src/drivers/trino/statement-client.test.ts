@@ -231,6 +231,15 @@ test("a server that says nothing is given up after the limit of one request", as
   silent.close().closeAllConnections();
 });
 
+test("what no header may hold is told, and nothing is sent", async () => {
+  const { server } = await clientOf("select");
+  const client = new StatementClient({ base: server.base, user: "ann\nx-trino-source: relevo", clock: systemClock });
+
+  await expect(client.query(SELECT)).rejects.toMatchObject({ code: "instance_call_invalid", class: "terminal" });
+  expect(server.received).toEqual([]);
+  await client.close();
+});
+
 test.each([
   ["no JSON", "<html>"],
   ["another shape", '{"id":1}'],

@@ -16,7 +16,7 @@ import { type HttpAnswer, type HttpCall, refusalOf, TrinoHttp } from "./http.ts"
 import { TrinoSession } from "./session.ts";
 
 /** For one request; the server itself holds an answer back for a second or so. */
-export const REQUEST_LIMIT_MS = 30_000;
+const REQUEST_LIMIT_MS = 30_000;
 const CANCEL_LIMIT_MS = 5_000;
 const RETRY_FOR_MS = 10_000;
 /** The protocol demands 50 to 100 ms. */

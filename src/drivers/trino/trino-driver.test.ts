@@ -2,7 +2,9 @@ import { afterAll, afterEach, expect, test } from "vitest";
 import { type Exchange, finished, type Instead, type Replay, recorded, replay } from "../../../test/trino/replay.ts";
 import { systemClock } from "../../kernel/system.ts";
 import type { InstanceTarget } from "../port.ts";
+import { VirtualClock } from "../../kernel/virtual-clock.ts";
 import { ACTIVE_WORKERS } from "./gauges.ts";
+import { PATIENCE_MS } from "./obligations.ts";
 import { TrinoDriver } from "./trino-driver.ts";
 
 const driver = new TrinoDriver({ clock: systemClock });
@@ -116,12 +118,20 @@ test("a cluster whose blueprint declares no worker is well without one", async (
 test.each([
   ["does not have it", "# EOF\n", 200],
   ["does not let our user read it", "Error 403", 403],
+  ["answers 404", "", 404],
   ["sends all of its 870 KB", `${"some_gauge 1.0\n".repeat(60_000)}`, 200],
 ])("a server that does not show how many workers are active (it %s) is not unwell, and not asked each time", async (_why, text, status) => {
   const target = await targetOf({ instead: answering("/metrics", text, status) });
   for (let check = 0; check < 3; check++) expect(await driver.health(target)).toMatchObject({ ok: true });
 
   expect(requests().filter((request) => request.includes("/metrics"))).toHaveLength(1);
+});
+
+test("one number that does not come is no reason against a coordinator that answers", async () => {
+  const target = await targetOf({ instead: answering("/metrics", "", 500) });
+  for (let check = 0; check < 2; check++) expect(await driver.health(target)).toMatchObject({ ok: true });
+
+  expect(requests().filter((request) => request.includes("/metrics"))).toHaveLength(2);
 });
 
 test("where nothing listens the error says so", async () => {
@@ -150,6 +160,13 @@ test("a worker that is declared and not announced keeps it from being prepared (
     found: "2 active: w1 active, w2 active",
     allowed: "3 active workers",
   });
+});
+
+test("a cluster without any worker is not sent a statement, which would wait for one (D7)", async () => {
+  const target = await targetOf({ instead: answering("/metrics", `${ACTIVE_WORKERS} 0.0\n# EOF\n`) });
+
+  await expect(driver.prepare(target, CALL)).rejects.toMatchObject({ code: "trino_workers_missing", found: "0 active: none announced" });
+  expect(requests().some((request) => request.startsWith("POST"))).toBe(false);
 });
 
 test("a worker on which no task ran keeps it from being prepared, however active it is (T12)", async () => {
@@ -308,6 +325,31 @@ test("what a draining cluster says is remembered for a second, and one look is m
   await driver.obligations(target);
 
   expect(requests().filter((request) => request === "GET /v1/info")).toHaveLength(1);
+});
+
+test("a look that lasts is no answer for whoever asks now, and is one for the next who asks", async () => {
+  const clock = new VirtualClock();
+  const patient = new TrinoDriver({ clock });
+  const held = Promise.withResolvers<() => void>();
+  const rest = engineWith({});
+  const target = await targetOf({
+    instead: (request, response) => {
+      if (request.method !== "POST") return rest(request, response);
+      held.resolve(() => response.end(finished([])));
+      return true;
+    },
+  });
+  const first = patient.obligations(target);
+  first.catch(() => undefined); // judged below
+  const answer = await held.promise;
+  await clock.advance(PATIENCE_MS);
+  await expect(first).rejects.toMatchObject({ code: "instance_timeout", class: "retryable" });
+  const second = patient.obligations(target);
+  answer();
+
+  expect(await second).toEqual({ bootId: BOOT_ID, requests: 0, upgraded: 0, transactions: 0 });
+  expect(requests().filter((request) => request === "GET /v1/info")).toHaveLength(1);
+  await patient.destroy();
 });
 
 test("a look that failed is no answer, and is not remembered", async () => {

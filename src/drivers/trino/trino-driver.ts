@@ -9,7 +9,7 @@
  */
 import type { Socket } from "node:net";
 import type { Clock } from "../../kernel/clock.ts";
-import { RelevoError } from "../../kernel/errors.ts";
+import { isRetryable, RelevoError } from "../../kernel/errors.ts";
 import type { Obligations } from "../../model/protocol.ts";
 import type { Slots } from "../../model/slots.ts";
 import { bootIdOf } from "../../model/trino.ts";
@@ -180,22 +180,22 @@ export class TrinoDriver implements InstanceDriver {
     const address = authorityOf(target);
     const known = this.#gauges.get(address);
     if (known !== undefined && this.#clock.monotonic() < known.until) return known.workers;
-    const workers = await this.#gauge(target);
+    const { workers, believedMs } = await this.#gauge(target);
     if (this.#gauges.size >= REMEMBERED_MAX) this.#gauges.clear();
-    // That there are none is never remembered: the first one that is back counts.
-    const believedMs = workers === undefined ? GAUGE_AGAIN_MS : workers === 0 ? 0 : GAUGE_REMEMBERED_MS;
     this.#gauges.set(address, { workers, until: this.#clock.monotonic() + believedMs });
     return workers;
   }
 
-  async #gauge(target: InstanceTarget): Promise<number | undefined> {
+  async #gauge(target: InstanceTarget): Promise<{ readonly workers: number | undefined; readonly believedMs: number }> {
     try {
       const { status, text } = await this.#get(target, `/metrics?name[]=${ACTIVE_WORKERS}`, { "x-trino-user": userOf(target) });
-      return status === 200 ? parseGauges(text, [ACTIVE_WORKERS]).get(ACTIVE_WORKERS) : undefined;
+      const workers = status === 200 ? parseGauges(text, [ACTIVE_WORKERS]).get(ACTIVE_WORKERS) : undefined;
+      if (workers === undefined) return { workers, believedMs: status >= 500 ? 0 : GAUGE_AGAIN_MS };
+      // That there are none is never remembered: the first one that is back counts.
+      return { workers, believedMs: workers === 0 ? 0 : GAUGE_REMEMBERED_MS };
     } catch (error) {
-      // A server that does not filter sends far too much: it does not say either.
-      if (error instanceof RelevoError && error.code === "instance_answer_invalid") return undefined;
-      throw error;
+      // A coordinator that answers is not condemned for one number. A server that does not filter sends far too much: it is not asked again soon.
+      return { workers: undefined, believedMs: isRetryable(error) ? 0 : GAUGE_AGAIN_MS };
     }
   }
 
@@ -227,7 +227,7 @@ function bootIdIn({ nodeId, coordinatorId, isCoordinator }: NodeInfo, target: In
   });
 }
 
-export function assertSame(found: string, meant: string, target: InstanceTarget): void {
+function assertSame(found: string, meant: string, target: InstanceTarget): void {
   if (found !== meant)
     throw new RelevoError("boot_id_mismatch", `Another coordinator answers at ${authorityOf(target)}.`, {
       class: "conflict",

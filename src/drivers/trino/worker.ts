@@ -10,9 +10,9 @@ const LIMIT_MS = 5_000;
 const BYTES_MAX = 64 * 1024;
 
 /** `DRAINED` follows `DRAINING`; of `SHUTTING_DOWN` nothing leads back. */
-export const WORKER_STATES = ["ACTIVE", "INACTIVE", "DRAINING", "DRAINED", "SHUTTING_DOWN"] as const;
+const WORKER_STATES = ["ACTIVE", "INACTIVE", "DRAINING", "DRAINED", "SHUTTING_DOWN"] as const;
 export type WorkerState = (typeof WORKER_STATES)[number];
-export type WantedState = "ACTIVE" | "DRAINING" | "SHUTTING_DOWN";
+type WantedState = "ACTIVE" | "DRAINING" | "SHUTTING_DOWN";
 
 /** No state, so that it changes nothing: who may change the state is told so, who may not is refused before. */
 const NO_STATE = "RELEVO_PROBE";
@@ -87,7 +87,7 @@ function unchanged(answer: HttpAnswer, { base, user, state }: Wanted): RelevoErr
 }
 
 /** What must be configured, and where: the permission of the coordinator does not count here. */
-export function forbidden(base: string, user: string, found: string): RelevoError {
+function forbidden(base: string, user: string, found: string): RelevoError {
   return new RelevoError("trino_shutdown_forbidden", `The worker at ${base} lets nobody change its state.`, {
     found,
     allowed: `PUT /v1/info/state by the user ${user}`,
