@@ -105,6 +105,8 @@ export interface TrueJobs {
   readonly isUnseen: boolean;
   /** Of the busy slots of workers that answer. */
   readonly longestQuietMs: number;
+  /** Slots that say that they are busy, and no job has them. */
+  readonly leakedSlots: number;
 }
 
 export type Observe = (event: SimEvent) => void;

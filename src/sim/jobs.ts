@@ -128,6 +128,7 @@ export class Jobs {
       lyingForMs: sinceOf(this.#lyingSince),
       isUnseen,
       longestQuietMs: Math.max(0, ...this.#busyThatRun(now).map(({ slot }) => slot.quietMs())),
+      leakedSlots: [...this.#tables.values()].reduce((sum, { table, taken }) => sum + table.busy - taken.size, 0),
     };
   }
 

@@ -92,8 +92,9 @@ export function slotsDoNotLeak(): Checker {
     watches: ["planned", "job_ended_again"],
     on(event, { truth, violate }) {
       if (event.type === "job_ended_again") violate(`${event.job} of ${event.pool} ended twice`);
-      const quietMs = truth.jobs()?.longestQuietMs ?? 0;
+      const { longestQuietMs: quietMs = 0, leakedSlots = 0 } = truth.jobs() ?? {};
       if (quietMs > REAPED_AFTER_MS + 1_000) violate(`a slot does nothing for ${quietMs} ms`);
+      if (leakedSlots > 0) violate(`${leakedSlots} slots are busy and have no job`);
     },
   };
 }
