@@ -88,7 +88,7 @@ export const LIMITS = {
   trinoGzipHeadBytes: [4 * 1024, 16 * 1024],
   trinoUnpackedBytes: 5 * 1024 * 1024,
   /** Of a page whose data are segments, and which is held whole. */
-  trinoSegmentsBytes: 1024 * 1024,
+  trinoSegmentsBytes: 4 * 1024 * 1024,
   /** Of a user or source that is compared with a pattern; longer ones match none. */
   trinoRoutedChars: 256,
   /** Patterns that are kept compiled. */
