@@ -49,14 +49,18 @@ export async function look<T>(
 }
 
 /** The same again while it may succeed, a few times. */
-export async function patiently<T>(clock: Clock, signal: AbortSignal, what: string, call: () => Promise<T>): Promise<T> {
+export async function patiently<T>(
+  { clock, signal }: Pick<GateContext, "clock" | "signal">,
+  what: string,
+  attempts: number,
+  call: () => Promise<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await within(clock, LOOK_MS, what, call());
     } catch (error) {
-      if (attempt >= ATTEMPTS || !isRetryable(error)) throw error;
+      if (attempt >= attempts || !isRetryable(error)) throw error;
       await clock.sleep(PAUSE_MS * 2 ** attempt, signal);
     }
   }
 }
-const ATTEMPTS = 4;

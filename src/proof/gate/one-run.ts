@@ -22,19 +22,23 @@ export interface OneRun {
 const GONE_MS = 30_000;
 /** Not tried again: a statement whose answer was lost may run. */
 export const START_MS = 60_000;
+const INFO_ATTEMPTS = 3;
+/** A coordinator that is busy takes some seconds before it knows a query. */
+const QUERY_ATTEMPTS = 6;
 
 export async function runOnce(context: GateContext, { run, asked, more }: OneRun): Promise<RunRecord> {
   const { engine, spec, at, clock, signal } = context;
   const startedAt = at();
   const exchange = new ExchangeWatch(context);
   const { session } = spec[run];
-  const info = await patiently(clock, signal, "GET /v1/info", () => engine.info());
+  const info = await patiently(context, "GET /v1/info", INFO_ATTEMPTS, () => engine.info());
   const nodes = await awaitWorkers(context, run);
   const followed: Followed[] = [];
   const effective = new Map<string, EffectiveQuery>();
   const begin = async (one: Asked): Promise<Followed> => {
     const each = await within(clock, START_MS, "The start of a query", Followed.start(engine, one, session, at));
-    effective.set(each.queryId, await patiently(clock, signal, "GET /v1/query", () => engine.query(each.queryId)));
+    const told = await patiently(context, "GET /v1/query", QUERY_ATTEMPTS, () => engine.query(each.queryId)).catch(ignoreUnless(signal));
+    if (told !== undefined) effective.set(each.queryId, told);
     return each;
   };
   const recordOf = (rest: Pick<RunRecord, "looks" | "kill">): RunRecord => ({
@@ -72,6 +76,13 @@ export async function runOnce(context: GateContext, { run, asked, more }: OneRun
     // Whatever happened: nothing of the gate runs on.
     await giveUp(followed, "given up", "the gate was ended");
   }
+}
+
+/** An engine that does not say how it runs a query is a verdict, and no end of the gate; one whom nobody waits for any more ends. */
+function ignoreUnless(signal: AbortSignal): (error: unknown) => undefined {
+  return (error) => {
+    if (signal.aborted) throw error;
+  };
 }
 
 function addOneOf(

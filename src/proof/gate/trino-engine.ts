@@ -60,6 +60,12 @@ export function trinoEngine({ base, user, clock }: TrinoEngineOptions): GateEngi
         limitMs: QUERY_LIMIT_MS,
         bytesMax: QUERY_BYTES_MAX,
       });
+      // The coordinator knows a query only once its first page was asked for.
+      if (answer.status === 404 || answer.status === 410)
+        throw new RelevoError("query_unknown", `The coordinator at ${base} does not know this query.`, {
+          class: "retryable",
+          found: queryId,
+        });
       if (answer.status !== 200) throw refusalOf(answer, base);
       const { state, retryPolicy, session } = parseAs(answer.text, queryInfo, base);
       const ofCatalogs = Object.entries(session.catalogProperties).flatMap(([catalog, values]) =>

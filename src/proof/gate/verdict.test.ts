@@ -247,6 +247,11 @@ test("both survived: non-discriminating, not pass (T11)", () => {
   });
 });
 
+test("a control with retries that survived does not discriminate, and is told why (T11)", () => {
+  const survived = [statement("control", { outcome: finished(38_000), retryPolicy: "QUERY" })];
+  expect(codesOf(withControl({ statements: survived }))).toEqual(["non-discriminating", "both_survived", "control_tolerant"]);
+});
+
 test("invalid wins over non-discriminating (T11)", () => {
   const survived = [statement("control", { outcome: finished(38_000) })];
   expect(codesOf(withControl({ statements: survived, looks: lookAt("control", ["w2", 1, 8]) }))).toEqual(["invalid", "one_worker_has_all"]);

@@ -59,7 +59,7 @@ function judgeRuns(record: GateRecord): RunsJudgement {
   const faults = faultsOf(experiment);
   if (faults.length > 0) return verdictOf("fail", faults, variable);
   if (control === null) return verdictOf("invalid", [gateReason("control_not_run", { why: record.stopped ?? "nobody ran it" })], variable);
-  const controlFlaws = [...flawsOf(control, record), ...flawsOfIntolerance(control)];
+  const controlFlaws = [...flawsOf(control, record), ...unknownPolicies(control.run, control.statements)];
   if (controlFlaws.length > 0) return verdictOf("invalid", controlFlaws, variable);
   return compare(experiment, control, variable);
 }
@@ -160,10 +160,10 @@ function flawsOfTolerance({ run, statements, exchange, kill }: RunRecord): reado
   return [gateReason("exchange_not_seen", { location: exchange.location })];
 }
 
-function flawsOfIntolerance({ run, statements, exchange }: RunRecord): readonly GateReason[] {
+/** A control with retries or an exchange is none: when it survived that is why, when it failed that shows nothing. */
+function flawsOfIntolerance({ statements, exchange }: RunRecord): readonly GateReason[] {
   const tolerant = statements.find(({ retryPolicy }) => retryPolicy !== null && retryPolicy !== "NONE")?.retryPolicy;
   return [
-    ...unknownPolicies(run, statements),
     ...(tolerant === undefined || tolerant === null ? [] : [gateReason("control_tolerant", { policy: tolerant })]),
     ...(exchange.entries > 0 ? [gateReason("exchange_in_control", { location: exchange.location })] : []),
   ];
@@ -212,11 +212,12 @@ function compare(experiment: RunRecord, control: RunRecord, variable: Variable |
       variable,
     );
   const passes = tried.flatMap(({ statement, other }) => passOf(experiment, control, statement, other, variable));
-  if (passes.length > 0) return verdictOf("pass", passes, variable);
+  const tolerance = flawsOfIntolerance(control);
+  if (passes.length > 0) return tolerance.length > 0 ? verdictOf("invalid", tolerance, variable) : verdictOf("pass", passes, variable);
   const otherwise = tried.flatMap(({ other }) => flawOfControl(control, other));
   if (otherwise.length > 0) return verdictOf("invalid", otherwise, variable);
   const values = { experiment: took(experiment), control: took(control), variable: nameOf(variable) };
-  return verdictOf("non-discriminating", [gateReason("both_survived", values)], variable);
+  return verdictOf("non-discriminating", [gateReason("both_survived", values), ...tolerance], variable);
 }
 
 function passOf(
