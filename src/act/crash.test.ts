@@ -64,6 +64,8 @@ test("the undisturbed end of each is the wanted one", async () => {
     admit: [`admit/${INSTANCE}/1 done admitted`],
     drain: [`drain/${INSTANCE}/1/deadline/1e15 done told`],
     close: [`close/${INSTANCE}/1 done closed`],
+    drain_member: [expect.stringMatching(/^drain-member\/.* done member_drains$/)],
+    replace_member: [expect.stringMatching(/^replace-member\/.* done member_deleted$/)],
     delete: [`delete/${INSTANCE} done absent`],
     stranger: [`delete-stranger/${INSTANCE} done absent`],
     scale: [expect.stringMatching(/^scale\/.* done scaled$/)],

@@ -10,6 +10,7 @@ import type { InstanceDriver, InstanceHealth, InstanceTarget } from "../drivers/
 import { LEASE_LAPSED } from "../model/protocol.ts";
 import type { Clock, Instant, Timer } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
+import { UNHEALTHY } from "../plan/lost-after.ts";
 import type { HealthState } from "../plan/snapshot.ts";
 
 /** Before the first pass, and while failing: soon. */
@@ -176,5 +177,5 @@ function codeOfState(health: HealthState): string | undefined {
 /** One that only lacks its writer lease is there and answers: whether it is to be given up is for the judge of the leases. */
 function codeOf({ ok, reason }: InstanceHealth): string {
   if (ok) return "ok";
-  return reason?.startsWith(LEASE_LAPSED) ? LEASE_LAPSED : "unhealthy";
+  return reason?.startsWith(LEASE_LAPSED) ? LEASE_LAPSED : UNHEALTHY;
 }

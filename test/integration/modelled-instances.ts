@@ -12,6 +12,8 @@ export class ModelledInstances extends FakeInstances {
   readonly unreachable = new Set<string>();
   /** By host: what the process itself says is unfinished. */
   readonly unfinished = new Map<string, number>();
+  /** Hosts whose cluster is not whole yet, as its coordinator sees it. */
+  readonly unprepared = new Set<string>();
   /** Calls of this name have their effect and lose their reply. */
   losing: (name: "admit" | "drain" | "close", call: InstanceCall) => boolean = () => false;
   /** Told of each admission that hands out a writer lease. */
@@ -32,6 +34,7 @@ export class ModelledInstances extends FakeInstances {
     this.processes.delete(podIP);
     this.unfinished.delete(podIP);
     this.unwell.delete(podIP);
+    this.memberStates.delete(podIP);
   }
 
   /** Why a check of it fails, as a gateway says it; null when it passes. */
@@ -63,6 +66,15 @@ export class ModelledInstances extends FakeInstances {
   override async obligations(target: InstanceTarget): Promise<Obligations> {
     this.#reach(target);
     return { ...(await super.obligations(target)), requests: this.unfinished.get(target.host) ?? this.#busyAt(target.host) };
+  }
+
+  override async prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {
+    this.#reach(target);
+    if (this.unprepared.has(target.host))
+      throw new RelevoError("trino_workers_missing", `Of the cluster at ${target.host} not all workers are active.`, {
+        class: "retryable",
+      });
+    return super.prepare(target, call);
   }
 
   override async admit(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {

@@ -3,7 +3,7 @@
  */
 import { z } from "zod";
 import type { MemberState } from "../../drivers/port.ts";
-import { isRetryable } from "../../kernel/errors.ts";
+import { isRetryable, RelevoError } from "../../kernel/errors.ts";
 import { done, failed, happened, NOT_HAPPENED, type StepKind, type StepPorts, superseded } from "../step-kind.ts";
 import { podRefSchema } from "./objects.ts";
 import { absenceOf, findPod, memberTargetSchema } from "./process.ts";
@@ -33,7 +33,12 @@ export const drainMember: StepKind<DrainMember> = {
     const absence = absenceOf(process, await findPod(kube, process));
     if (absence !== undefined) return superseded(absence);
     if (driver.drainMember === undefined || driver.resumeMember === undefined) return failed("not_spoken");
-    await (how === "back" ? driver.resumeMember(process.target) : driver.drainMember(process.target, how));
+    try {
+      await (how === "back" ? driver.resumeMember(process.target) : driver.drainMember(process.target, how));
+    } catch (error) {
+      if (error instanceof RelevoError && error.code === "wrong_state") return superseded("wrong_state"); // it ends for good
+      throw error;
+    }
     return done(OUTCOMES[how]);
   },
 

@@ -1,5 +1,13 @@
 /** Processes that speak the instance protocol, without processes: the states and refusals of `relevo/v1`, one process per host. */
-import type { CallOutcome, InstanceCall, InstanceDriver, InstanceHealth, InstanceTarget } from "../../drivers/port.ts";
+import type {
+  CallOutcome,
+  InstanceCall,
+  InstanceDriver,
+  InstanceHealth,
+  InstanceTarget,
+  MemberState,
+  MemberTarget,
+} from "../../drivers/port.ts";
 import type { Instant } from "../../kernel/clock.ts";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { Slots } from "../../model/slots.ts";
@@ -20,6 +28,10 @@ export interface FakeProcess {
 
 export class FakeInstances implements InstanceDriver {
   readonly processes = new Map<string, FakeProcess>();
+  /** By host: what a member does that was told something; one that was not is active. */
+  readonly memberStates = new Map<string, MemberState>();
+  /** Calls of members that changed something, in order. */
+  readonly memberCalls: string[] = [];
 
   boot(host: string, bootId: string): FakeProcess {
     const process: FakeProcess = {
@@ -54,6 +66,29 @@ export class FakeInstances implements InstanceDriver {
   async slots(target: InstanceTarget): Promise<Slots | null> {
     const { bootId, slots } = this.#at(target);
     return slots === null ? null : { ...slots, bootId };
+  }
+
+  async drainMember(target: MemberTarget, how: "reversible" | "final"): Promise<void> {
+    const state = await this.memberState(target);
+    const isThere = how === "final" ? state === "shutting_down" : state === "draining" || state === "drained";
+    if (isThere) return;
+    if (state === "shutting_down") throw refusal("wrong_state");
+    this.#tell(target, how === "final" ? "shutting_down" : "draining");
+  }
+
+  async resumeMember(target: MemberTarget): Promise<void> {
+    const state = await this.memberState(target);
+    if (state === "shutting_down") throw refusal("wrong_state");
+    if (state !== "active") this.#tell(target, "active");
+  }
+
+  async memberState({ host }: MemberTarget): Promise<MemberState> {
+    return this.processes.has(host) ? (this.memberStates.get(host) ?? "active") : "gone";
+  }
+
+  #tell({ host }: MemberTarget, state: MemberState): void {
+    this.memberStates.set(host, state);
+    this.memberCalls.push(`${host} ${state}`);
   }
 
   prepare(target: InstanceTarget, call: InstanceCall): Promise<CallOutcome> {

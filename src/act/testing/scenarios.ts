@@ -1,12 +1,24 @@
 /** One decision of each kind in a world of its own, and what counts at its end. */
-import { DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, NODES } from "../../kube/resources.ts";
+import { DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, NODES, PODS } from "../../kube/resources.ts";
 import type { InstanceRecord } from "../../model/instance.ts";
 import { ANNOTATIONS } from "../../model/marks.ts";
 import { reason } from "../../model/reasons.ts";
 import type { StepDraft } from "../../model/step.ts";
 import { renderBlueprint } from "../render-blueprint.ts";
 import { makeHpa, makeWeb, withAutoscalers } from "./autoscalers.ts";
-import { aNode, aRunningInstance, BLUEPRINT, HOST, INSTANCE, POOL, recordOf, storedInstance, type World } from "./world.ts";
+import {
+  aNode,
+  aRunningInstance,
+  aRunningMember,
+  BLUEPRINT,
+  HOST,
+  INSTANCE,
+  MEMBER_HOST,
+  POOL,
+  recordOf,
+  storedInstance,
+  type World,
+} from "./world.ts";
 
 export interface Scenario {
   /** Sets the world up and says what is decided, as long as `record` is as it is. */
@@ -136,6 +148,32 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
         performed: instances.processes.get(HOST)?.performed,
         losses: await store.countLosses(POOL),
       };
+    },
+  },
+  drain_member: {
+    async prepare(world) {
+      await claimed(world);
+      const { pod, containerId } = await aRunningMember(world, "a");
+      const { name, uid } = pod.metadata;
+      const target = { host: MEMBER_HOST, port: 8080, trino: { user: "relevo", workers: 1 } };
+      const process = { pod: { namespace: "default", name, uid }, containerId, target };
+      const payload = { instance: INSTANCE, evidence: "e1", how: "reversible", process };
+      return () => draft(`drain-member/${uid}/reversible/1`, "drain_member/1", payload);
+    },
+    picture: async ({ instances }) => instances.memberCalls,
+  },
+  replace_member: {
+    async prepare(world) {
+      await claimed(world);
+      const { objects } = await aRunningInstance(world, "a");
+      const { pod, object } = await aRunningMember(world, "b");
+      const { name, uid } = pod.metadata;
+      const payload = { instance: INSTANCE, evidence: "e1", pod: { namespace: "default", name, uid }, objects: [...objects, object] };
+      return () => draft(`replace-member/${uid}`, "replace_member/1", payload);
+    },
+    async picture({ kube }) {
+      const { items } = await kube.list(PODS, { namespace: "default" });
+      return items.map(({ metadata }) => `${metadata.name}${metadata.deletionTimestamp === undefined ? "" : " ends"}`);
     },
   },
   delete: {

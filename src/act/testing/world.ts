@@ -17,6 +17,7 @@ import { wrapCounted } from "./effects.ts";
 export const POOL = "default/orders";
 export const INSTANCE = "orders-0000000001";
 export const HOST = "127.1.0.1";
+export const MEMBER_HOST = "127.1.0.2";
 
 export interface World {
   readonly clock: VirtualClock;
@@ -143,6 +144,45 @@ export async function aRunningInstance(
       target: { host: HOST, port: 8080, bootId: "boot-1", protocol: "relevo/v1", healthPath: "/relevo/v1/health" },
     },
   };
+}
+
+/** A worker beside it, made by a workload of its own, with its pod running. */
+export async function aRunningMember(
+  { kube, instances }: World,
+  nodeName: string,
+): Promise<{ readonly object: OwnedObject; readonly pod: KubeObject; readonly containerId: string }> {
+  const name = `${INSTANCE}-worker`;
+  const labels = { app: "worker", "relevo.dev/instance": INSTANCE };
+  const template = { metadata: { labels }, spec: { containers: [{ name: "main", image: "worker:1" }] } };
+  const spec = { selector: { matchLabels: labels }, template };
+  const annotations = { "relevo.dev/step": `create/${INSTANCE}` };
+  const deployment = await create(kube, DEPLOYMENTS, { metadata: { name, labels, annotations }, spec });
+  const owner = (object: KubeObject) => [
+    { apiVersion: object.apiVersion, kind: object.kind, name: object.metadata.name, uid: object.metadata.uid, controller: true },
+  ];
+  const replicaSet = await create(kube, REPLICA_SETS, {
+    metadata: { name: `${name}-rs`, labels, ownerReferences: owner(deployment) },
+    spec,
+  });
+  const podSpec = { ...template.spec, nodeName };
+  await create(kube, PODS, { metadata: { name: `${name}-pod`, labels, ownerReferences: owner(replicaSet) }, spec: podSpec });
+  const containerId = "test://worker-1";
+  const status = {
+    name: "main",
+    image: "worker:1",
+    imageID: "",
+    ready: true,
+    restartCount: 0,
+    containerID: containerId,
+    state: { running: {} },
+  };
+  const pod = await kube.patchStatus(
+    { type: PODS, namespace: "default", name: `${name}-pod` },
+    { status: { phase: "Running", podIP: MEMBER_HOST, conditions: [{ type: "Ready", status: "True" }], containerStatuses: [status] } },
+  );
+  instances.boot(MEMBER_HOST, "boot-worker");
+  const object = { apiVersion: "apps/v1", kind: "Deployment", namespace: "default", name, uid: deployment.metadata.uid };
+  return { object, pod, containerId };
 }
 
 const PATH: readonly Phase[] = ["pending", "creating", "preparing", "validating", "admitted", "serving", "draining", "sealed"];

@@ -1,0 +1,20 @@
+/** After which silence a process counts as lost. */
+import type { PoolSpec } from "../model/pool.ts";
+import { isCluster } from "./cluster.ts";
+import type { HealthState } from "./snapshot.ts";
+
+/** As health answers are told: it was asked, and says itself that it is not well. */
+export const UNHEALTHY = "unhealthy";
+
+type Failing = Extract<HealthState, { readonly state: "failing" }>;
+
+/** Its lead answers, and what it lacks is members: they are made anew beneath it, as long as a cluster may take to be ready. */
+export function isLeadThere(spec: PoolSpec, { code }: Failing): boolean {
+  return isCluster({ spec }) && code === UNHEALTHY;
+}
+
+/** In ms. */
+export function lostAfter(spec: PoolSpec, health: Failing): number {
+  const { unreachableAfter, candidates } = spec.disruption;
+  return isLeadThere(spec, health) ? Math.max(unreachableAfter, candidates.readyWithin) : unreachableAfter;
+}
