@@ -48,6 +48,28 @@ describe("standby that higher ones may need in a moment (S12, I13)", () => {
     expect(told({ evacuees: [late], supplies: [own], exposed })).toEqual(["b go risk"]);
   });
 
+  test("goes to a higher one that has nothing else, be it too late there, before it goes to the lower one that it belongs to (I13)", () => {
+    const reports = supply("reports", { pool: "default/reports", free: 1, perSecond: 0.5, preemptible: roomFor("batch", 1, 3_000) });
+    const batch = evacuee("r", { pool: "default/reports", priority: "batch", deadline: NOON + 7_000, warmUpMs: 4_000 });
+    const exposed = [quotes()];
+    expect(told({ evacuees: [batch], supplies: [reports], exposed })).toEqual(["r go reports"]);
+    expect(told({ evacuees: [batch, risk("a", { deadline: NOON + 8_000 })], supplies: [reports], exposed })).toEqual([
+      "a go reports",
+      "r unsavable supply",
+    ]);
+    const { grants } = planEvacuation({
+      now: NOON,
+      evacuees: [batch, risk("a", { deadline: NOON + 6_000 })],
+      supplies: [reports],
+      reservations: [],
+      exposed,
+    });
+    expect(grants).toMatchObject([
+      { evacuee: "a", kind: "unsavable", late: { supply: "reports", servingAt: NOON + 7_000, preempts: "batch" } },
+      { evacuee: "r", kind: "unsavable", late: null },
+    ]);
+  });
+
   test("is given back when they are no longer expected", () => {
     expect(told({ evacuees: [risk("b")], supplies: [own], exposed: [quotes({ until: NOON + 60_000 })] })).toEqual(["b held risk +60000"]);
     expect(told({ evacuees: [risk("b", { deadline: null })], supplies: [own], exposed: [quotes({ until: NOON + 70_000 })] })).toEqual([

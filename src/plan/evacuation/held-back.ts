@@ -1,7 +1,8 @@
 /**
  * Standby that is held back for a higher class (S12, I13). Where some of a pool had to go, others follow within minutes, and nobody tells of them beforehand. What
- * they would find neither in their own standby nor on demand in time is held back in the standby of lower classes, the lowest first. Whom it belongs to goes elsewhere
- * while that is in time, and else has it at the last moment that is: nothing is kept for who may never come from one who is there.
+ * they would find neither in their own standby nor on demand in time is held back in the standby of lower classes, the lowest first. Whom it belongs to, or who may
+ * take its room, goes elsewhere while that is in time, and else has it at the last moment that is, or at once when that is over: nothing is kept for who may never come
+ * from one who is there, and no lower class gets it before a higher one that has nothing.
  */
 import type { Instant } from "../../kernel/clock.ts";
 import type { Priority } from "../../model/membership.ts";
@@ -46,12 +47,18 @@ export function holdBack(book: Book, priority: Priority, exposed: readonly Expos
   }
 }
 
+/** It is there, and kept for others. */
+export function isHeldBack({ place, preempts }: Option): boolean {
+  return place.held > 0 && (preempts === null ? place.free : place.preemptible) > 0;
+}
+
 /**
  * The last moment at which one that has nothing else is given a place that is held back; undefined when it would not be in time there. Whoever comes and goes above
  * it, nobody waits longer for that than others are expected to follow.
  */
-export function lastCall({ evacuee, deadline, workMs }: Mover, { place, preempts, readyInMs }: Option): Instant | undefined {
-  if (preempts !== null || place.held <= 0 || place.free <= 0) return undefined;
+export function lastCall({ evacuee, deadline, workMs }: Mover, option: Option): Instant | undefined {
+  const { place, readyInMs } = option;
+  if (!isHeldBack(option)) return undefined;
   const latest = deadline - workMs - readyInMs;
   const at = place.lane.next(place.floor);
   if (at > latest || at === Infinity) return undefined;

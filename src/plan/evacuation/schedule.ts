@@ -8,14 +8,14 @@
  *    what serves first, and within the same second the nearest, standby before on demand.
  * 4. One that finds nothing may have the place of another of its class that can go elsewhere.
  * 5. Who cannot be in time is told so at once, with what is missing, and comes after those of its class who can: a late place is better than none.
- * 6. Standby that higher ones may need in a moment is held back; who has nothing else gets it at the last moment.
+ * 6. Standby that higher ones may need in a moment is held back; who has nothing else gets it at the last moment, or at once when that is over.
  * 7. A reservation stays where it is until it ends; one whose supply fails its check is given up (S4).
  */
 import type { Instant } from "../../kernel/clock.ts";
 import { PRIORITIES } from "../../model/membership.ts";
 import { compareText } from "../view.ts";
 import { Book, type Group, isLeft, type Option, SAME_TIME_MS } from "./book.ts";
-import { holdBack, lastCall } from "./held-back.ts";
+import { holdBack, isHeldBack, lastCall } from "./held-back.ts";
 import { type Missing, missingFor } from "./missing.ts";
 import { type Mover, moversOf, type Turn } from "./movers.ts";
 import { predict } from "./prediction.ts";
@@ -110,7 +110,7 @@ class ClassSchedule {
     for (const mover of movers) if (mover.turn === null) this.#giveHeld(mover);
     const unsaved = movers.filter(({ turn }) => turn === null);
     const why = new Map(unsaved.map((mover) => [mover, missingFor(mover, this.#now)]));
-    for (const mover of unsaved) this.#give(mover, Infinity);
+    for (const mover of unsaved) if (!this.#give(mover, Infinity)) this.#giveHeldLate(mover);
     this.#raiseFloors(movers);
     return movers.map((mover) => this.#grantOf(mover, why.get(mover)));
   }
@@ -137,6 +137,18 @@ class ClassSchedule {
     if (startAt <= this.#now) place.lane.take(place.floor);
     mover.turn = { mover, option, startAt, isHeldBack: true };
     this.#book.take(option);
+    place.held -= 1;
+  }
+
+  /** Its last moment is over: what is held back is given to it at once, where it serves soonest. */
+  #giveHeldLate(mover: Mover): void {
+    const readyAt = ({ place, readyInMs }: Option): Instant => place.lane.next(place.floor) + readyInMs;
+    const held = mover.group.options.filter((option) => isHeldBack(option) && readyAt(option) < Infinity);
+    const [soonest] = held.toSorted((a, b) => readyAt(a) - readyAt(b));
+    if (soonest === undefined) return;
+    const { place } = soonest;
+    this.#enter({ mover, option: soonest, startAt: place.lane.take(place.floor) });
+    this.#book.take(soonest);
     place.held -= 1;
   }
 
