@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { InstanceTarget, MemberTarget } from "../../src/drivers/port.ts";
 import { engineAt } from "../../src/drivers/trino/engine.ts";
-import { StatementClient } from "../../src/drivers/trino/statement-client.ts";
+import { type Statement, StatementClient } from "../../src/drivers/trino/statement-client.ts";
 import { TrinoDriver } from "../../src/drivers/trino/trino-driver.ts";
 import { workerAt } from "../../src/drivers/trino/worker.ts";
 import { systemClock } from "../../src/kernel/system.ts";
@@ -64,6 +64,17 @@ function ann(session: Readonly<Record<string, string>> = {}): StatementClient {
   return client;
 }
 
+/** A statement that nobody polls is not begun: it is followed until the engine runs it. */
+async function running(sql: string): Promise<Statement> {
+  const statement = await ann().start(sql);
+  for (let state = ""; state !== "RUNNING"; ) {
+    const page = await statement.next();
+    if (page?.nextUri === undefined) throw new Error(`it ended: ${page?.error?.message}`);
+    ({ state } = page);
+  }
+  return statement;
+}
+
 const call = (step = "s1") => ({ step, bootId, deadline: null });
 const unfinished = async () => {
   const { requests, transactions } = await driver.obligations(target({ boot: bootId }));
@@ -93,10 +104,9 @@ test("the probe names each worker with fault tolerance as well (T12)", async () 
 test("a running query and an open transaction are its obligations, and none is left when they have ended", async () => {
   expect(await unfinished()).toEqual({ requests: 0, transactions: 0 });
 
-  const running = await ann().start(ENDLESS);
-  await running.next();
+  const endless = await running(ENDLESS);
   await expect.poll(unfinished, SOON).toEqual({ requests: 1, transactions: 0 });
-  await running.cancel();
+  await endless.cancel();
   await expect.poll(unfinished, SOON).toEqual({ requests: 0, transactions: 0 });
 
   const client = ann();
@@ -181,12 +191,12 @@ test("a drained worker is taken back; meanwhile the cluster is well and not prep
 
 test("a worker that shuts down finishes what it has, and is gone then", async () => {
   const member = memberOf(worker(1));
-  const running = ann().query(LONG);
+  const long = ann().query(LONG);
   await expect.poll(unfinished, SOON).toEqual({ requests: 1, transactions: 0 });
   await driver.drainMember(member, "final");
 
   await expect(driver.resumeMember(member)).rejects.toMatchObject({ code: "wrong_state" });
-  const { rows, error } = await running;
+  const { rows, error } = await long;
   expect(error).toBeUndefined();
   expect(rows[0]?.[0]).toBe(MANY);
   await worker(1).ended();
@@ -203,8 +213,7 @@ test("without any worker it is not well", async () => {
 test("a coordinator started anew at the same address is another process, and lost queries are told (D13)", async () => {
   worker(0).begin();
   await cluster.untilActive(1);
-  const lost = await ann().start(ENDLESS);
-  await lost.next();
+  const lost = await running(ENDLESS);
   await cluster.coordinator.kill();
   cluster.coordinator.begin();
   await cluster.untilActive(1);
