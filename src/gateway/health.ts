@@ -8,9 +8,13 @@ import { reasonOf } from "./attempt.ts";
 import type { GatewayCore } from "./core.ts";
 import { LIMITS } from "./limits.ts";
 import type { MemberState } from "./membership.ts";
+import { INFO_PATH, infoFailure } from "./trino/health.ts";
 
-/** Resolves to null when the member passed, else to a code; never rejects. */
-export type HealthCheck = (member: MemberState, path: string) => Promise<string | null>;
+/** Resolves to null when the member passed, else to a code; never rejects. `read` judges the text of an answer that is good by its status. */
+export type HealthCheck = (member: MemberState, path: string, read?: ReadHealth) => Promise<string | null>;
+
+/** Null: good, and of the process that was admitted as `bootId`. */
+type ReadHealth = (text: string, bootId: string | null) => string | null;
 
 interface Loop {
   timer: Timer | null;
@@ -57,7 +61,8 @@ export class HealthChecks {
     loop.running = true;
     const policy = this.#core.membership.routes.get(member.route)?.policy;
     const startedAt = this.#core.clock.monotonic();
-    void this.#check(member, policy?.healthPath ?? "/").then((failure) => {
+    const outcome = policy?.trino ? this.#check(member, INFO_PATH, infoFailure) : this.#check(member, policy?.healthPath ?? "/");
+    void outcome.then((failure) => {
       if (this.#loops.get(member) !== loop) return;
       const { route, instance, incarnation } = member;
       loop.running = false;
@@ -73,7 +78,7 @@ export class HealthChecks {
 
 /** A check over HTTP on a connection of its own: 2xx and 3xx pass, and a process that says who it is must be the one that was admitted. */
 export function httpHealthCheck(clock: Clock): HealthCheck {
-  return async (member, path) => {
+  return async (member, path, read = processFailure) => {
     const host = member.host.includes(":") ? `[${member.host}]` : member.host;
     const client = new Client(`http://${host}:${member.port}`, {
       pipelining: 0,
@@ -86,7 +91,7 @@ export function httpHealthCheck(clock: Clock): HealthCheck {
       const answer = await client.request({ method: "GET", path, signal: limit.signal });
       const text = await readStart(answer.body);
       if (answer.statusCode < 200 || answer.statusCode >= 400) return `status_${answer.statusCode}`;
-      return isOtherProcess(text, member.bootId) ? "boot_id_mismatch" : null;
+      return read(text, member.bootId);
     } catch (error) {
       if (limit.signal.aborted) return "timeout";
       return reasonOf(error instanceof Error && "code" in error ? String(error.code) : "unknown");
@@ -104,6 +109,10 @@ async function readStart(body: AsyncIterable<Buffer>): Promise<string> {
     if (text.length > LIMITS.healthBodyBytes) return "";
   }
   return text;
+}
+
+function processFailure(text: string, bootId: string | null): string | null {
+  return isOtherProcess(text, bootId) ? "boot_id_mismatch" : null;
 }
 
 function isOtherProcess(text: string, bootId: string | null): boolean {

@@ -1,7 +1,7 @@
 /** Follow-ups of a query: to the cluster that runs it, by what its id carries, through any replica, until the seal. */
 import { expect, test } from "vitest";
 import { checkCounts, until } from "../testing/gateway.ts";
-import { follow, post, runOut, sessionsAt, startFleet } from "./testing/fleet.ts";
+import { follow, healthAt, type Page, post, runOut, sessionsAt, startFleet } from "./testing/fleet.ts";
 
 test("each page of a query comes from the cluster that runs it, through every replica, also while that one drains (D13)", async () => {
   const { one, two, gateways, apply } = await startFleet();
@@ -29,7 +29,7 @@ test("a query is open work of its cluster until its last page went out, its canc
 
   const queries = [await post(gateway, "rows 2"), await post(gateway, "rows 9"), await post(gateway, "fail")];
   expect(sessions()).toBe(3);
-  await runOut([gateway], queries[0] ?? queries[1]!);
+  await runOut([gateway], queries[0] as Page);
   expect(sessions()).toBe(2);
   expect((await follow(gateway, queries[1]?.nextUri, "DELETE")).status).toBe(204);
   expect(sessions()).toBe(1);
@@ -82,11 +82,18 @@ test("a poll of a query whose cluster is sealed is told that the query failed, a
   checkCounts(gateways[1]);
 });
 
-test("a cluster that forgot the query, having been started anew, is answered for in the protocol's own shape", async () => {
-  const { one, gateways } = await startFleet();
+test("a coordinator that was started anew at the same address gets nothing more, and a poll of a query of before is told that it failed", async () => {
+  const { one, two, gateways, apply } = await startFleet({ healthEveryMs: 50 });
+  await apply([one.member(), two.member()]);
   const first = await post(gateways[0], "rows 2");
-  one.queries.clear();
+  const before = one.statements.length;
+  const [old, other] = first.id?.endsWith("aaaaa") === true ? [one, two] : [two, one];
+  old.queries.clear();
+  old.id = "ccccc";
 
+  await until("it is seen", () => healthAt(gateways[0], old.instance.name) === "boot_id_mismatch");
+  for (let count = 0; count < 3; count++) expect((await post(gateways[0], "rows 1")).headers["relevo-instance"]).toBe(other.instance.name);
+  expect(one.statements.length + two.statements.length).toBe(before + (old === one ? 3 : 4));
   expect(await follow(gateways[0], first.nextUri)).toMatchObject({
     status: 200,
     id: first.id,
@@ -95,10 +102,20 @@ test("a cluster that forgot the query, having been started anew, is answered for
   checkCounts(gateways[0]);
 });
 
+test("a coordinator that is starting gets no statement", async () => {
+  const { one, gateways } = await startFleet({ healthEveryMs: 50, queueWaitMs: 50 });
+  one.isStarting = true;
+  await until("it is seen", () => healthAt(gateways[0], "trino-1") === "starting");
+
+  expect(await post(gateways[0], "rows 1")).toMatchObject({ status: 503 });
+  expect(one.statements).toEqual([]);
+});
+
 test("of two clusters with the same coordinator id neither is guessed", async () => {
   const { one, two, gateways, apply } = await startFleet();
   const first = await post(gateways[0], "rows 2");
-  await apply([one.member(), two.member({ bootId: "trino-2/aaaaa" })]);
+  two.id = "aaaaa";
+  await apply([one.member(), two.member()]);
 
   expect(await follow(gateways[0], first.nextUri)).toMatchObject({ error: { errorName: "RELEVO_COORDINATOR_AMBIGUOUS" } });
 });

@@ -26,7 +26,7 @@ test("the statements of a transaction go to its cluster through any replica, als
 
   expect([first, polled].map((page) => page.headers["relevo-instance"])).toEqual(["trino-1", "trino-1"]);
   expect(one.transactions).toEqual(["NONE", ID]);
-  expect(one.instance.seen.at(-1)?.headers["x-trino-transaction-id"]).toBe(ID);
+  expect(one.heads.at(-1)?.["x-trino-transaction-id"]).toBe(ID);
   expect(two.statements).toEqual([]);
 });
 

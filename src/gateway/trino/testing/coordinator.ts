@@ -10,13 +10,17 @@ import { startInstance, type TestInstance } from "../../testing/gateway.ts";
 
 export interface TestCoordinator {
   readonly instance: TestInstance;
-  readonly id: string;
+  /** New with every process; ends the ids of its queries. */
+  id: string;
+  isStarting: boolean;
   /** Statements that it took. */
   readonly statements: string[];
   /** Ids of transactions, as they came in with statements. */
   readonly transactions: (string | undefined)[];
   /** Paths that it was asked for, besides its health. */
   readonly paths: string[];
+  /** The heads of the same requests. */
+  readonly heads: IncomingMessage["headers"][];
   /** Queries that it knows. */
   readonly queries: Map<string, { readonly sql: string; pages: number }>;
   /** Called before each answer; true: the test answers itself. */
@@ -32,10 +36,12 @@ export async function startCoordinator(name: string, id: string, options: { read
   let count = 0;
   const instance = await startInstance(name, (request, response, body) => {
     const path = request.url ?? "/";
+    if (path === "/v1/info") return void response.writeHead(instance.healthy ? 200 : 503).end(JSON.stringify(infoOf(name, coordinator)));
     coordinator.paths.push(path);
+    coordinator.heads.push(request.headers);
     if (coordinator.intercept(request, response)) return;
     if (request.method === "POST" && path === "/v1/statement") {
-      const queryId = `20261201_044100_${String(++count).padStart(5, "0")}_${id}`;
+      const queryId = `20261201_044100_${String(++count).padStart(5, "0")}_${coordinator.id}`;
       coordinator.statements.push(body);
       coordinator.transactions.push(request.headers["x-trino-transaction-id"] as string | undefined);
       coordinator.queries.set(queryId, { sql: body, pages: Number(/^rows (\d+)/.exec(body)?.[1] ?? 1) });
@@ -49,7 +55,7 @@ export async function startCoordinator(name: string, id: string, options: { read
     if (path.startsWith("/v1/spooled/")) return void response.end("rows of a segment");
     const [, queryId, token] = /^\/v1\/statement\/(?:queued|executing)\/([^/]+)\/[^/]+\/(\d+)$/.exec(path) ?? [];
     const query = queryId === undefined ? undefined : coordinator.queries.get(queryId);
-    if (queryId === undefined || path.startsWith("/v1/info")) return void response.end(JSON.stringify({ nodeId: name, coordinatorId: id }));
+    if (queryId === undefined) return void response.end();
     if (query === undefined) return void response.writeHead(404, { "content-type": "text/plain" }).end("Query not found");
     if (request.method === "DELETE") return void response.writeHead(204).end();
     if (request.method === "HEAD") return void response.end();
@@ -96,14 +102,20 @@ export async function startCoordinator(name: string, id: string, options: { read
   const coordinator: TestCoordinator = {
     instance,
     id,
+    isStarting: false,
+    heads: [],
     statements: [],
     transactions: [],
     paths: [],
     queries: new Map(),
     intercept: () => false,
-    member: (given = {}) => instance.member({ bootId: bootIdOf(name, id), ...given }),
+    member: (given = {}) => instance.member({ bootId: bootIdOf(name, coordinator.id), ...given }),
   };
   return coordinator;
+}
+
+function infoOf(nodeId: string, { id, isStarting }: TestCoordinator) {
+  return { nodeId, state: "ACTIVE", environment: "test", coordinator: true, coordinatorId: id, starting: isStarting };
 }
 
 /** As Trino does with `http-server.process-forwarded=true`. */

@@ -1,6 +1,6 @@
 /** Two gateway replicas before two clusters, and a client of one statement at a time. */
 import { type Epoch, epoch } from "../../../kernel/epoch.ts";
-import type { Member, RoutePolicy } from "../../../model/membership.ts";
+import type { Member, MemberReport, RoutePolicy } from "../../../model/membership.ts";
 import type { Gateway } from "../../server.ts";
 import { type ClientAnswer, membershipLine, send, startTestGateway, untilReady } from "../../testing/gateway.ts";
 import { startCoordinator, type TestCoordinator } from "./coordinator.ts";
@@ -90,9 +90,17 @@ export async function runOut(gateways: readonly Gateway[], first: Page): Promise
 
 /** Open queries, transactions and segments of an instance, as a replica reports them. */
 export function sessionsAt(gateway: Gateway, instance: string): number | undefined {
-  for (const route of gateway.report().routes) {
-    const member = route.members.find((one) => one.instance === instance);
-    if (member !== undefined) return member.sessions;
-  }
-  return undefined;
+  return reported(gateway, instance)?.sessions;
+}
+
+/** Why it fails this replica's check; null when it passes. */
+export function healthAt(gateway: Gateway, instance: string): string | null | undefined {
+  return reported(gateway, instance)?.healthReason;
+}
+
+function reported(gateway: Gateway, instance: string): MemberReport | undefined {
+  return gateway
+    .report()
+    .routes.flatMap((route) => route.members)
+    .find((member) => member.instance === instance);
 }
