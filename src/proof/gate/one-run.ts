@@ -171,7 +171,7 @@ async function tellHung(context: GateContext, run: RunName, followed: readonly F
     const tasks = await look(context.clock, "A read of system.runtime.tasks", () => context.engine.tasks([each.queryId]));
     await each.giveUp(
       "seen" in state ? state.seen.state : state.failed,
-      "seen" in tasks ? tellRunning({ at: 0, running: countRunning(tasks.seen) }) : tasks.failed,
+      "seen" in tasks ? tellRunning({ running: countRunning(tasks.seen) }) : tasks.failed,
     );
     context.tell(`${run}: ${each.asked.name} hangs, and is cancelled`);
   }

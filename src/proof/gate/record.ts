@@ -53,7 +53,7 @@ export interface RunRecord {
   readonly conditions: Conditions;
   readonly nodes: NodesRecord;
   readonly statements: readonly StatementRecord[];
-  /** The looks at the engine's tasks before the kill, oldest first; the last one counts. At most `MOST_LOOKS`. */
+  /** The looks at the engine's nodes and tasks before the kill, oldest first; the last one counts. At most `MOST_LOOKS`. */
   readonly looks: readonly TasksLook[];
   /** So long was waited for two workers with running tasks. */
   readonly openBoundMs: number;
@@ -79,6 +79,8 @@ export interface NodesRecord {
 export interface TasksLook {
   /** When the engine had answered. */
   readonly at: number;
+  /** Workers that the engine named as active then. */
+  readonly announced: readonly string[];
   readonly running: readonly { readonly nodeId: string; readonly queryId: string; readonly tasks: number }[];
 }
 

@@ -30,7 +30,7 @@ test("the page begins with the verdict and holds what it rests on", () => {
   ]);
   for (const line of [
     "| exchange | /exchange: 33 files, 4096 bytes at the most, in 12 listings while the queries ran; 0 left afterwards |",
-    "Running tasks by the engine (`system.runtime.tasks`), 500ms before the kill:",
+    "Active workers by the engine (`system.runtime.nodes`), 500ms before the kill: w1, w2. Running tasks (`system.runtime.tasks`):",
     "| query 1 | experiment-1 | TASK | 4 | finished, its 10 rows right, 20s after the kill |",
     "| back | w2 ran the new task q.0.0.0, 50s after the kill |",
   ])

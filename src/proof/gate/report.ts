@@ -181,7 +181,7 @@ function tasksOf({ looks, kill }: RunRecord): readonly string[] {
   if (last === undefined) return ["The engine was never asked for its tasks.", ""];
   const age = kill === null ? "nobody was killed" : `${duration(kill.at - last.at)} before the kill`;
   return [
-    `Running tasks by the engine (\`system.runtime.tasks\`), ${age}:`,
+    `Active workers by the engine (\`system.runtime.nodes\`), ${age}: ${last.announced.join(", ") || "none"}. Running tasks (\`system.runtime.tasks\`):`,
     "",
     "| worker | query | tasks |",
     "|---|---|---|",

@@ -29,21 +29,31 @@ interface Ran {
   readonly tookMs: number;
 }
 
-async function run(options: Omit<FakeOptions, "clock"> = {}, spec: object = {}, declared = 2): Promise<Ran> {
+async function run(
+  options: Omit<FakeOptions, "clock"> & { readonly seenBy?: (cluster: FakeCluster) => void } = {},
+  spec: object = {},
+  declared = 2,
+  interruptAt?: (line: string) => boolean,
+): Promise<Ran> {
   const clock = new VirtualClock();
   const cluster = new FakeCluster({ clock, rows: ROWS, ...options });
+  options.seenBy?.(cluster);
   let record: GateRecord | undefined;
   let fault: unknown;
   const { engine, killer, listing } = cluster;
   const ready = { ready: async () => [...(options.workers ?? ["w1", "w2"]), ...(options.unannounced ?? [])] };
-  const signal = new AbortController().signal;
-  const tell = (line: string): void => void cluster.told.push(line);
+  const interrupt = new AbortController();
+  const { signal } = interrupt;
+  const tell = (line: string): void => {
+    cluster.told.push(line);
+    if (interruptAt?.(line) === true) interrupt.abort(new Error("interrupted"));
+  };
   runGate(specOf(spec), declared, { engine, killer, listing, ready, clock, tell, signal }).then(
     (ended) => (record = ended),
     (error: unknown) => (fault = error),
   );
   await clock.advanceUntil(() => record !== undefined || fault !== undefined, 3_600_000);
-  if (record === undefined) throw fault ?? new Error("the gate did not end within an hour");
+  if (record === undefined) throw fault instanceof Error ? fault : new Error("the gate did not end within an hour");
   return { record, cluster, tookMs: clock.monotonic() };
 }
 
@@ -148,4 +158,11 @@ test("what a query gives without a kill is expected of it where the document doe
 test("fewer than two declared workers are refused before anything is run (T8)", async () => {
   const ran = await run({ workers: ["w1"] }, {}, 1);
   expect(codesOf(ran)).toEqual(["invalid", "too_few_declared"]);
+});
+
+test("whoever is interrupted after a kill leaves no query running and no worker dead", async () => {
+  let cluster: FakeCluster | undefined;
+  await expect(run({ seenBy: (of) => (cluster = of) }, {}, 2, (line) => line.includes("is killed"))).rejects.toThrow("interrupted");
+  expect(cluster?.restarted).toEqual(["w1"]);
+  expect(cluster?.queries.map(({ isCancelled }) => isCancelled)).toEqual([true]);
 });

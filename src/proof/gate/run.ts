@@ -5,10 +5,11 @@
 import { formatDuration } from "../../kernel/units.ts";
 import type { GateSpec } from "../../model/gate.ts";
 import { within } from "./bounded.ts";
-import { type GateContext, type GatePorts, PAUSE_MS } from "./context.ts";
+import { type GateContext, type GatePorts, look, PAUSE_MS } from "./context.ts";
 import { type Asked, Followed } from "./followed.ts";
 import { runOnce, START_MS } from "./one-run.ts";
 import { MOST_OWN_STATEMENTS, OWN_STATEMENTS, ownQuery, ownRowsOf } from "./own-query.ts";
+import type { GateWorker, Killer } from "./ports.ts";
 import type { BaselineRecord, GateRecord, RunName, RunRecord } from "./record.ts";
 import { sessionDifferences } from "./variables.ts";
 import { judge } from "./verdict.ts";
@@ -61,11 +62,32 @@ async function runAndReturn(
   asked: readonly Asked[],
   more: ((number: number) => Asked | undefined) | undefined,
 ): Promise<RunRecord> {
-  const record = await runOnce(context, { run, asked, more });
+  const record = await bringingBack(context, (watched) => runOnce(watched, { run, asked, more }));
   if (record.kill === null || record.kill.what === null) return record;
   const { nodeId } = record.kill.worker;
   const survivors = new Set(record.nodes.announced.map((node) => node.nodeId).filter((id) => id !== nodeId));
   return { ...record, back: await awaitReturn(context, record.kill.worker, survivors) };
+}
+
+/** Whoever is interrupted after a kill does not leave a worker dead that Relevo should have brought back. */
+async function bringingBack(context: GateContext, act: (watched: GateContext) => Promise<RunRecord>): Promise<RunRecord> {
+  const { killer, clock } = context;
+  const killed: GateWorker[] = [];
+  const kill: Killer["kill"] = async (worker) => {
+    killed.push(worker);
+    return killer.kill(worker);
+  };
+  const { how } = killer;
+  const watching: Killer = { how, kill, isGone: (worker) => killer.isGone(worker), restart: (worker) => killer.restart(worker) };
+  try {
+    return await act({ ...context, killer: watching });
+  } catch (error) {
+    for (const worker of killed) {
+      const back = await look(clock, "The restart", () => killer.restart(worker));
+      if ("failed" in back) context.tell(`${worker.nodeId} could not be started again: ${back.failed}`);
+    }
+    throw error;
+  }
 }
 
 function first(asked: readonly Asked[]): Asked {

@@ -12,7 +12,11 @@ const withExperiment = (rest: Partial<RunRecord>) => aRecord({ experiment: aRun(
 const withControl = (rest: Partial<RunRecord>) => aRecord({ control: aRun("control", rest) });
 const oneAnnounced = { at: 9_000, announced: [{ nodeId: "w1", uri: "http://127.0.0.1:8081" }], ready: ["w1", "w2"] };
 const lookAt = (run: string, ...running: readonly (readonly [nodeId: string, number: number, tasks: number])[]) => [
-  { at: 19_500, running: running.map(([nodeId, number, tasks]) => ({ nodeId, queryId: `${run}-${number}`, tasks })) },
+  {
+    at: 19_500,
+    announced: [...new Set(["w1", "w2", ...running.map(([nodeId]) => nodeId)])].filter((nodeId) => nodeId.startsWith("w")),
+    running: running.map(([nodeId, number, tasks]) => ({ nodeId, queryId: `${run}-${number}`, tasks })),
+  },
 ];
 
 test("a query that lost a worker and gave its rows, and failed by that loss without fault tolerance, passes (T11)", () => {
@@ -36,7 +40,12 @@ describe("invalid: the runs could have shown nothing", () => {
     ["the second worker is ready but has not announced itself (T12)", withExperiment({ nodes: oneAnnounced, kill: null }), "not_announced"],
     ["in the control too (T11, T12)", withControl({ nodes: oneAnnounced, kill: null }), "not_announced"],
     [
-      "one worker had all running tasks (T12)",
+      "a worker was announced at first, and not any more at the kill (T12)",
+      withExperiment({ looks: lookAt("experiment", ["w1", 1, 4], ["w2", 1, 4]).map((look) => ({ ...look, announced: ["w2"] })) }),
+      "not_announced",
+    ],
+    [
+      "it failed while one worker had all running tasks",
       withExperiment({
         looks: lookAt("experiment", ["w1", 1, 8]),
         kill: null,
@@ -52,7 +61,7 @@ describe("invalid: the runs could have shown nothing", () => {
     [
       "one worker had all running tasks until the window closed (T12)",
       withExperiment({
-        looks: [...lookAt("experiment", ["w1", 1, 8]), { at: 120_000, running: [] }],
+        looks: [...lookAt("experiment", ["w1", 1, 8]), { at: 120_000, announced: ["w1", "w2"], running: [] }],
         kill: null,
         statements: [statement("experiment", { outcome: { kind: "hung", at: 120_000, state: "given up", tasks: "none" } })],
       }),

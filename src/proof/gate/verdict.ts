@@ -101,7 +101,10 @@ function flawsOf(run: RunRecord, { declaredWorkers }: GateRecord): readonly Gate
   return window.length > 0 || run.kill === null ? window : flawsOfKill(run, run.kill);
 }
 
-function flawsOfNodes({ run, nodes: { announced, ready } }: RunRecord, declared: number): readonly GateReason[] {
+/** At the start of the run and when the engine was last asked before the kill (T12). */
+function flawsOfNodes({ run, looks, nodes: { announced: first, ready } }: RunRecord, declared: number): readonly GateReason[] {
+  const last = looks.at(-1)?.announced ?? first;
+  const announced = last.length < first.length ? last : first;
   if (announced.length >= Math.max(declared, LEAST_EXECUTING)) return [];
   return [
     gateReason("not_announced", {
@@ -122,12 +125,12 @@ function failedEarly({ run, kill }: RunRecord, { name, outcome }: StatementRecor
 function flawsOfWindow(record: RunRecord): readonly GateReason[] {
   const { run, looks, kill, statements } = record;
   const last = looks.at(-1);
-  const executing = last === undefined ? [] : executingOf(record, last);
+  const executing = last === undefined ? [] : executingOf(last);
   if (executing.length >= LEAST_EXECUTING && kill !== null) return [];
   if (kill === null && statements.length > 0 && statements.every(({ outcome }) => outcome.kind === "finished"))
     return statements.map(({ name }) => gateReason("ended_before_kill", { run, query: name }));
-  const latest = looks.findLast((look) => executingOf(record, look).length > 0);
-  const alone = latest === undefined ? [] : executingOf(record, latest);
+  const latest = looks.findLast((look) => executingOf(look).length > 0);
+  const alone = latest === undefined ? [] : executingOf(latest);
   const [only] = alone;
   if (only !== undefined && alone.length === 1) return [gateReason("one_worker_has_all", { run, worker: only })];
   const seen = looks.length === 0 ? "the engine's tasks could not be read" : "no running task at all";
@@ -254,9 +257,9 @@ function flawOfControl({ endBoundMs }: RunRecord, { name: query, outcome }: Stat
 }
 
 /** Announced workers with running tasks of the run's queries. */
-export function executingOf({ nodes: { announced } }: Pick<RunRecord, "nodes">, { running }: TasksLook): readonly string[] {
+export function executingOf({ announced, running }: Pick<TasksLook, "announced" | "running">): readonly string[] {
   const busy = new Set(running.filter(({ tasks }) => tasks > 0).map(({ nodeId }) => nodeId));
-  return announced.map(({ nodeId }) => nodeId).filter((nodeId) => busy.has(nodeId));
+  return announced.filter((nodeId) => busy.has(nodeId));
 }
 
 /** How many running tasks of it were on the killed worker when the engine was last asked before the kill. */

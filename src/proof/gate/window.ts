@@ -3,7 +3,7 @@
  * exchange where there should be some (T13); the last look before the kill is the one that counts.
  */
 import { formatDuration } from "../../kernel/units.ts";
-import { type GateContext, look, PAUSE_MS } from "./context.ts";
+import { activeWorkers, type GateContext, look, PAUSE_MS } from "./context.ts";
 import type { ExchangeWatch } from "./exchange-watch.ts";
 import type { Followed } from "./followed.ts";
 import type { GateTask } from "./ports.ts";
@@ -39,13 +39,12 @@ export async function openWindow(context: GateContext, options: WindowOptions): 
   let oneSidedAt: number | undefined;
   const until = at() + spec.windows.open;
   for (; at() < until && options.followed.some(({ outcome }) => outcome === undefined); await clock.sleep(PAUSE_MS, signal)) {
-    const seen = await look(clock, "A read of system.runtime.tasks", () => context.engine.tasks(idsOf(options.followed)));
+    const latest = await lookAtTasks(context, options.followed);
     await options.exchange.list(idsOf(options.followed));
-    if ("failed" in seen) continue;
-    const latest = { at: at(), running: countRunning(seen.seen) };
+    if (latest === undefined) continue;
     looks.push(latest);
     if (looks.length > MOST_LOOKS) looks.shift();
-    const executing = executingOf(options, latest);
+    const executing = executingOf(latest);
     if (executing.length > 0) firstAt ??= latest.at;
     oneSidedAt = executing.length === 1 ? (oneSidedAt ?? latest.at) : undefined;
     if (oneSidedAt !== undefined && latest.at - oneSidedAt >= ONE_SIDED_MS && options.addOne !== undefined) {
@@ -67,6 +66,17 @@ export async function openWindow(context: GateContext, options: WindowOptions): 
   return { looks, victim: undefined };
 }
 
+/** Nodes and tasks as the engine has them; undefined when it did not say. */
+async function lookAtTasks(context: GateContext, followed: readonly Followed[]): Promise<TasksLook | undefined> {
+  const { clock, engine, at } = context;
+  const [nodes, tasks] = await Promise.all([
+    look(clock, "A read of system.runtime.nodes", () => activeWorkers(context)),
+    look(clock, "A read of system.runtime.tasks", () => engine.tasks(idsOf(followed))),
+  ]);
+  if ("failed" in nodes || "failed" in tasks) return undefined;
+  return { at: at(), announced: nodes.seen.map(({ nodeId }) => nodeId), running: countRunning(tasks.seen) };
+}
+
 export function idsOf(followed: readonly Followed[]): readonly string[] {
   return followed.map(({ queryId }) => queryId);
 }
@@ -81,7 +91,7 @@ export function countRunning(tasks: readonly GateTask[]): TasksLook["running"] {
   return [...counts.values()];
 }
 
-export function tellRunning({ running }: TasksLook): string {
+export function tellRunning({ running }: Pick<TasksLook, "running">): string {
   return running.map(({ nodeId, queryId, tasks }) => `${nodeId} ${tasks} of ${queryId}`).join(", ") || "no running task";
 }
 

@@ -61,6 +61,7 @@ export function aRun(run: RunName, rest: Partial<RunRecord> = {}): RunRecord {
     looks: [
       {
         at: 19_500,
+        announced: ["w1", "w2"],
         running: [
           { nodeId: "w1", queryId: `${run}-1`, tasks: 4 },
           { nodeId: "w2", queryId: `${run}-1`, tasks: 4 },
