@@ -10,6 +10,8 @@ export class TrinoSession {
   readonly properties: Map<string, string>;
   /** Prepared statements: their text by their name. */
   readonly prepared = new Map<string, string>();
+  /** By catalog; `system` for all: `ROLE{analyst}`, as Trino writes it. */
+  readonly roles = new Map<string, string>();
   transactionId: string | undefined;
   readonly #place: { catalog?: string; schema?: string; path?: string };
 
@@ -34,6 +36,7 @@ export class TrinoSession {
       ...(schema === undefined ? {} : { "x-trino-schema": schema }),
       ...(path === undefined ? {} : { "x-trino-path": path }),
       ...(this.properties.size === 0 ? {} : { "x-trino-session": pairs(this.properties) }),
+      ...(this.roles.size === 0 ? {} : { "x-trino-role": pairs(this.roles) }),
       ...(this.prepared.size === 0 ? {} : { "x-trino-prepared-statement": pairs(this.prepared) }),
     };
   }
@@ -46,6 +49,7 @@ export class TrinoSession {
     }
     for (const [name, value] of pairsOf(headersOf(answer, "x-trino-set-session"))) this.properties.set(name, value);
     for (const name of headersOf(answer, "x-trino-clear-session")) this.properties.delete(name);
+    for (const [name, value] of pairsOf(headersOf(answer, "x-trino-set-role"))) this.roles.set(name, value);
     for (const [name, value] of pairsOf(headersOf(answer, "x-trino-added-prepare"))) this.prepared.set(name, value);
     for (const name of headersOf(answer, "x-trino-deallocated-prepare")) this.prepared.delete(decode(name));
     const started = headerOf(answer, "x-trino-started-transaction-id");

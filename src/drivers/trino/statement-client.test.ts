@@ -143,6 +143,44 @@ test("a page whose answer was lost is asked for again; a statement whose answer 
   expect(statement.server.received).toHaveLength(1);
 });
 
+test("a page that is cut in its middle is asked for again", async () => {
+  const cut = first(2, "GET", (response) => {
+    response.writeHead(200, { "content-length": "1000" }).write('{"id":');
+    response.socket?.end();
+  });
+  const { client } = await clientOf("select", { instead: cut });
+
+  expect((await client.query(SELECT)).rows).toHaveLength(3);
+});
+
+test("where it works, as whom, and under which properties goes on as the answers say", async () => {
+  const changes = {
+    "x-trino-set-catalog": "tpch",
+    "x-trino-set-schema": "tiny",
+    "x-trino-set-path": "tpch.functions",
+    "x-trino-set-role": "system=ROLE%7Banalyst%7D",
+    "x-trino-set-session": "a=1%2C+2",
+  };
+  let answers = 0;
+  const { client, server } = await clientOf("select", {
+    instead: (_request, response) => {
+      const headers = [changes, { "x-trino-clear-session": "a" }, {}][answers++] ?? {};
+      response.writeHead(200, headers).end(finished([]));
+      return true;
+    },
+  });
+  for (const sql of ["USE tpch.tiny", "RESET SESSION a", "SELECT 1"]) await client.query(sql);
+
+  const sent = server.received.map(({ headers }) =>
+    ["x-trino-catalog", "x-trino-schema", "x-trino-path", "x-trino-role", "x-trino-session"].map((name) => headers[name]),
+  );
+  expect(sent).toEqual([
+    [undefined, undefined, undefined, undefined, undefined],
+    ["tpch", "tiny", "tpch.functions", "system=ROLE%7Banalyst%7D", "a=1%2C%202"],
+    ["tpch", "tiny", "tpch.functions", "system=ROLE%7Banalyst%7D", undefined],
+  ]);
+});
+
 const STARTING = finished([], {
   stats: { state: "FAILED" },
   error: { errorName: "SERVER_STARTING_UP", errorCode: 65_550, errorType: "INTERNAL_ERROR", message: "Trino server is still initializing" },
