@@ -211,7 +211,9 @@ export abstract class Exchange extends Answering implements Obligation, Waiter, 
   #startLimit(): void {
     const short = this.#repeatable() && !this.#bound && this.#tries - this.#notTaken < this.route.policy.tries;
     this.#limit ??= new Limit(() => this.#limitReached());
-    this.core.deadlines(short ? this.route.policy.perTryTimeoutMs : LIMITS.answerHeadMs).start(this.#limit);
+    this.core
+      .deadlines(short ? this.route.policy.perTryTimeoutMs : (this.#trino?.answerWithinMs ?? LIMITS.answerHeadMs))
+      .start(this.#limit);
   }
 
   #limitReached(): void {

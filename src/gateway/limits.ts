@@ -95,6 +95,8 @@ export const LIMITS = {
   trinoPatterns: 1_000,
   /** A cluster that is not known here may have been admitted within this time: all replicas hear of it well before. */
   trinoHeardWithinMs: 10_000,
+  /** Until the head of a page's answer, for each try. */
+  trinoPollMs: 60_000,
   /** Of a query or transaction whose route went while it was open. */
   trinoTimeoutMs: 300_000,
   /** Queries of which is remembered in whose transaction they run. */

@@ -1,8 +1,10 @@
 /** Errors as Trino's clients understand them: they repeat 502, 503 and 504, POSTs too, so what may run already is never answered so. */
-import { expect, test } from "vitest";
+import { connect } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../kernel/system.ts";
-import { checkCounts, until } from "../testing/gateway.ts";
-import { follow, post, runOut, sessionsAt, startFleet } from "./testing/fleet.ts";
+import { checkCounts, membershipLine, startTestGateway, until, untilReady, virtualClock } from "../testing/gateway.ts";
+import { startCoordinator } from "./testing/coordinator.ts";
+import { follow, post, runOut, sessionsAt, startFleet, TRINO } from "./testing/fleet.ts";
 
 test("a statement whose coordinator is killed while it has it failed for its client, and runs nowhere else", async () => {
   const { one, two, gateways, apply } = await startFleet();
@@ -106,4 +108,40 @@ test("an upgrade to another protocol is refused: nothing of it would be seen", a
   const { gateways } = await startFleet();
 
   expect((await post(gateways[0], "rows 1", { connection: "Upgrade", upgrade: "websocket" })).status).toBe(400);
+});
+
+test("a coordinator that stands still is given up after a minute for each try, and the client may ask again", async () => {
+  const clock = { ...virtualClock(), sleep: systemClock.sleep };
+  const one = await startCoordinator("trino-1", "aaaaa");
+  const gateway = await startTestGateway({ clock });
+  gateway.apply(membershipLine([{ route: "trino", policy: { trino: TRINO, tries: 2 }, members: [one.member()] }]));
+  await untilReady(gateway);
+  const first = await post(gateway, "rows 2");
+  one.intercept = () => true;
+
+  const polled = follow(gateway, first.nextUri);
+  for (const asked of [2, 3]) {
+    await until("it is asked", () => one.paths.length === asked);
+    clock.advance(60_000);
+  }
+
+  expect(await polled).toMatchObject({ status: 504, headers: { "relevo-rejected": "answer_timeout" } });
+  checkCounts(gateway);
+});
+
+test("of a statement with two transaction ids none is guessed", async () => {
+  const { one, gateways } = await startFleet();
+  const { port } = new URL(gateways[0].url);
+  const request =
+    "POST /v1/statement HTTP/1.1\r\nHost: trino\r\nConnection: close\r\nX-Trino-Transaction-Id: a\r\nx-trino-transaction-id: NONE\r\nContent-Length: 1\r\n\r\nx";
+  const socket = connect(Number(port), "127.0.0.1", () => socket.write(request));
+  onTestFinished(() => void socket.destroy());
+  let text = "";
+  socket.on("data", (chunk) => {
+    text += chunk;
+  });
+  await until("it is answered", () => text.includes("RELEVO_"));
+
+  expect(text).toContain("RELEVO_TRANSACTION_UNKNOWN");
+  expect(one.statements).toEqual([]);
 });

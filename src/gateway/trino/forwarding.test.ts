@@ -1,4 +1,5 @@
 /** What a cluster is told of the way a request came, and what a result of many MB costs on its way back. */
+import { connect as connectH2 } from "node:http2";
 import { connect } from "node:net";
 import { onTestFinished, expect, test } from "vitest";
 import { systemClock } from "../../kernel/system.ts";
@@ -89,5 +90,29 @@ test("a last page that its client did not take whole leaves the query open, for 
 
   expect(sessionsAt(gateways[0], "trino-1")).toBe(1);
   expect((await follow(gateways[0], first.nextUri)).status).toBe(200);
+  expect(sessionsAt(gateways[0], "trino-1")).toBe(0);
+});
+
+test("clients of HTTP/2 are told the same", async () => {
+  const { gateways } = await startFleet();
+  const session = connectH2(gateways[0].url);
+  onTestFinished(() => session.destroy());
+  const ask = (headers: Record<string, string>, body?: string) =>
+    new Promise<string>((resolve, reject) => {
+      const stream = session.request({ ":authority": "trino:8443", ...headers }, { endStream: body === undefined });
+      let text = "";
+      stream.on("data", (chunk) => {
+        text += chunk;
+      });
+      stream.on("error", reject);
+      stream.on("close", () => resolve(text));
+      if (body !== undefined) stream.end(body);
+    });
+  const nextOf = (text: string) => String((JSON.parse(text) as { readonly nextUri?: string }).nextUri);
+
+  const first = nextOf(await ask({ ":method": "POST", ":path": "/v1/statement", "x-trino-user": "ann" }, "rows 1"));
+  expect(first).toBe("http://trino:8443/v1/statement/queued/20261201_044100_00001_aaaaa/yb1c3/1");
+  expect(sessionsAt(gateways[0], "trino-1")).toBe(1);
+  expect(JSON.parse(await ask({ ":path": new URL(first).pathname }))).toMatchObject({ data: [[1]] });
   expect(sessionsAt(gateways[0], "trino-1")).toBe(0);
 });

@@ -75,6 +75,11 @@ export class TrinoTie {
     return this.member !== null;
   }
 
+  /** Until the head of an answer. A coordinator holds a poll back for a second or so; it may be asked again. */
+  get answerWithinMs(): number {
+    return this.#target.kind === "query" && this.#target.does === "page" ? LIMITS.trinoPollMs : LIMITS.answerHeadMs;
+  }
+
   // ---- the request
 
   #seek(routes: readonly RouteState[], said: TrinoHeaders, segmentToken: string | undefined): MemberState | RouteState | RejectionCode {
