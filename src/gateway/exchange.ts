@@ -120,10 +120,8 @@ export abstract class Exchange extends Answering implements Obligation, Waiter, 
 
   #beginTrino({ fault, member }: TrinoTie): void {
     if (fault !== null) return this.reject(fault);
-    if (member === null) return this.#seek();
-    // Its body took time to come.
-    if (member.gone) return this.reject("session_lost");
-    this.#tryOnly(member);
+    if (member?.gone === true) return this.reject("session_lost"); // the request's body took its time
+    return member === null ? this.#seek() : this.#tryOnly(member);
   }
 
   #tryOnly(member: MemberState): void {
@@ -211,9 +209,8 @@ export abstract class Exchange extends Answering implements Obligation, Waiter, 
   #startLimit(): void {
     const short = this.#repeatable() && !this.#bound && this.#tries - this.#notTaken < this.route.policy.tries;
     this.#limit ??= new Limit(() => this.#limitReached());
-    this.core
-      .deadlines(short ? this.route.policy.perTryTimeoutMs : (this.#trino?.answerWithinMs ?? LIMITS.answerHeadMs))
-      .start(this.#limit);
+    const longMs = this.#trino?.answerWithinMs ?? LIMITS.answerHeadMs;
+    this.core.deadlines(short ? this.route.policy.perTryTimeoutMs : longMs).start(this.#limit);
   }
 
   #limitReached(): void {
