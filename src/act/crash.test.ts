@@ -60,6 +60,7 @@ test("the undisturbed end of each is the wanted one", async () => {
     standby: [`prepare/${INSTANCE}/1 done prepared`],
     create: [`create/${INSTANCE} done created`],
     cordon: [expect.stringMatching(/^cordon\/.* done cordoned$/)],
+    unprotect: [expect.stringMatching(/^unprotect\/.* done unprotected$/)],
     protect: [expect.stringMatching(/^protect\/.* done protected$/)],
     admit: [`admit/${INSTANCE}/1 done admitted`],
     drain: [`drain/${INSTANCE}/1/deadline/1e15 done told`],

@@ -23,6 +23,7 @@ import type { RemoveScaleOwner } from "./steps/remove-scale-owner.ts";
 import type { ScaleTarget } from "./steps/scale-target.ts";
 import type { ReplaceMember } from "./steps/replace-member.ts";
 import type { ProtectPod } from "./steps/protect-pod.ts";
+import type { UnprotectPod } from "./steps/unprotect-pod.ts";
 import type { UncordonNode } from "./steps/uncordon-node.ts";
 
 /** What is installed in the cluster beside the CRDs. */
@@ -55,6 +56,10 @@ export function draftStep(effect: Effect, snapshot: PoolSnapshot, blueprint: unk
     case "protect_pod": {
       const payload: ProtectPod = { pod: { namespace: snapshot.namespace, ...effect.pod }, objects: [...seen.record.objects] };
       return draft(stepIds.protect(effect.pod.uid), "protect_pod/1", payload);
+    }
+    case "unprotect_pod": {
+      const payload: UnprotectPod = { pod: { namespace: snapshot.namespace, ...effect.pod }, objects: [...seen.record.objects] };
+      return draft(stepIds.unprotect(effect.pod.uid), "unprotect_pod/1", payload);
     }
     case "cordon_node": {
       const payload: CordonNode = { node: effect.node, evidence: effect.evidence };

@@ -13,6 +13,7 @@ import { replaceMember } from "./steps/replace-member.ts";
 import { removeScaleOwner } from "./steps/remove-scale-owner.ts";
 import { scaleTarget } from "./steps/scale-target.ts";
 import { protectPod } from "./steps/protect-pod.ts";
+import { unprotectPod } from "./steps/unprotect-pod.ts";
 import { uncordonNode } from "./steps/uncordon-node.ts";
 
 export type StepRegistry = ReadonlyMap<string, RegisteredKind>;
@@ -24,6 +25,7 @@ export function registryOf(kinds: readonly RegisteredKind[]): StepRegistry {
 export const STEP_KINDS: StepRegistry = registryOf([
   register(createInstance),
   register(protectPod),
+  register(unprotectPod),
   register(cordonNode),
   register(uncordonNode),
   register(prepareInstance),

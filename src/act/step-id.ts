@@ -7,6 +7,7 @@ import type { StepRecord } from "../model/step.ts";
 export const stepIds = {
   create: (instance: string) => `create/${instance}`,
   protect: (podUid: string) => `protect/${podUid}`,
+  unprotect: (podUid: string) => `unprotect/${podUid}`,
   cordon: (nodeUid: string, evidence: string) => `cordon/${nodeUid}/${evidence}`,
   /** The mark may be a further attempt; its `#` would read as one of this step. */
   uncordon: (nodeUid: string, cordonedBy: string) => `uncordon/${nodeUid}/${cordonedBy.replaceAll("#", ".")}`,

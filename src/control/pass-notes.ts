@@ -104,6 +104,7 @@ export function isEffect(decision: Effect | Move): decision is Effect {
   switch (decision.kind) {
     case "create_instance":
     case "protect_pod":
+    case "unprotect_pod":
     case "cordon_node":
     case "prepare_instance":
     case "admit_instance":

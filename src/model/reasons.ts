@@ -20,6 +20,7 @@ export const REASONS = {
   member_drain: "the node of {pod} goes at {deadline}: it takes no new work and finishes what it has ({how})",
   member_back: "the node of {pod} stays after all: it takes work again",
   member_replace: "{pod} is deleted, so that its own workload makes the next one elsewhere: {why}",
+  unprotect_pod: "{pod} bears our marks and is not ours any more by its owners' UIDs: they are taken off",
   created: "its objects exist",
   prepared: "all its pods run and are ready on healthy nodes",
   validated: "its own health check passed",

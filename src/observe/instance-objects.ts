@@ -116,7 +116,8 @@ function workloadOf({ kind, namespace, name }: OwnedObject, { deployments, state
 
 function viewPod(input: ObjectsInput, record: InstanceRecord, pod: KubePod): PodSnapshot {
   const { metadata, status } = pod;
-  const owner = ownerOf(pod, record.objects, replicaSetNamedBy(pod, input.world));
+  const replicaSet = replicaSetNamedBy(pod, input.world);
+  const owner = ownerOf(pod, record.objects, replicaSet);
   return {
     name: metadata.name,
     uid: metadata.uid,
@@ -124,6 +125,7 @@ function viewPod(input: ObjectsInput, record: InstanceRecord, pod: KubePod): Pod
     ready: status.conditions.some(({ type, status: value }) => type === "Ready" && value === "True"),
     deleting: metadata.deletionTimestamp !== null,
     owned: owner !== undefined,
+    foreign: isForeign(pod, record.objects, replicaSet),
     protectedByUs: metadata.annotations[ANNOTATIONS.protectedBy] !== undefined,
     placement: placementOfPod(metadata.annotations[ANNOTATIONS.placement]),
     scheduledAt: placedAt(input, pod),

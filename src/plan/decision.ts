@@ -18,7 +18,8 @@ export type Decision = Effect | Move | Hold;
 export type Effect =
   | { readonly kind: "create_instance"; readonly instance: string; readonly placement?: Placement; readonly reason: Reason }
   | {
-      readonly kind: "protect_pod";
+      /** `unprotect_pod`: it bears our marks and is none of the instance's any more. */
+      readonly kind: "protect_pod" | "unprotect_pod";
       readonly instance: string;
       readonly pod: { readonly name: string; readonly uid: string };
       readonly reason: Reason;

@@ -41,6 +41,7 @@ export function planDisruption(pool: PoolSnapshot, desired: number, budget: Budg
     if (instance.record.phase === "draining") hasten(pool, instance, draft);
     if (mayAct(pool, instance)) protect(pool, instance, draft);
     planMembers(pool, instance, now, draft);
+    unprotect(pool, instance, draft);
   }
   for (const instance of pool.instances.filter(isCondemned).toSorted(compareUrgency))
     planCondemned(pool, instance, desired, budget, now, draft);
@@ -208,12 +209,7 @@ function protect(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): 
   if (pool.spec.disruption.mode !== "Act" || !(isHeld(instance) || instance.record.phase === "draining")) return;
   for (const pod of instance.pods) {
     if (!pod.owned || pod.protectedByUs || pod.deleting || pod.node === null) continue;
-    if (
-      indexOf(pool)
-        .steps.get(idOf(instance))
-        ?.some(({ id }) => id.startsWith(`protect/${pod.uid}`))
-    )
-      continue;
+    if (openSteps(pool, instance).some(({ id }) => id.startsWith(`protect/${pod.uid}`))) continue;
     draft.decide({
       kind: "protect_pod",
       instance: idOf(instance),
@@ -221,4 +217,23 @@ function protect(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): 
       reason: reason("protect_pod", { pod: pod.name }),
     });
   }
+}
+
+/** A pod that its owner let go is somebody else's to disrupt: what we set is taken off, whatever becomes of the instance (D2). */
+function unprotect(pool: PoolSnapshot, instance: InstanceSnapshot, draft: Draft): void {
+  if (pool.spec.disruption.mode !== "Act") return;
+  for (const pod of instance.pods) {
+    if (!pod.foreign || !pod.protectedByUs || pod.deleting) continue;
+    if (openSteps(pool, instance).some(({ id }) => id.startsWith(`unprotect/${pod.uid}`))) continue;
+    draft.decide({
+      kind: "unprotect_pod",
+      instance: idOf(instance),
+      pod: { name: pod.name, uid: pod.uid },
+      reason: reason("unprotect_pod", { pod: pod.name }),
+    });
+  }
+}
+
+function openSteps(pool: PoolSnapshot, instance: InstanceSnapshot): PoolSnapshot["openSteps"] {
+  return indexOf(pool).steps.get(idOf(instance)) ?? [];
 }

@@ -6,7 +6,15 @@ import type { Decision, Effect, Hold, Move, Plan } from "./decision.ts";
 /** Reasons of one that is as it should be. */
 const WELL: readonly Reason["code"][] = ["serving", "standby_ready"];
 
-const BESIDE: readonly Decision["kind"][] = ["cordon_node", "protect_pod", "trust", "pass_writer", "drain_member", "replace_member"];
+const BESIDE: readonly Decision["kind"][] = [
+  "cordon_node",
+  "protect_pod",
+  "unprotect_pod",
+  "trust",
+  "pass_writer",
+  "drain_member",
+  "replace_member",
+];
 
 export class Draft {
   readonly #decisions: (Effect | Move)[] = [];

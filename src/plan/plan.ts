@@ -149,6 +149,7 @@ function isAcceptedWhileFrozen(decision: Effect | Move, bound: ReadonlySet<strin
       return bound.has(decision.replaces);
     case "cordon_node":
     case "protect_pod":
+    case "unprotect_pod":
     // Who may write follows from what of the plan is accepted, and is decided after that.
     case "pass_writer":
     case "set_desired":

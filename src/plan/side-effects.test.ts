@@ -31,6 +31,23 @@ test("a pod that cannot be marked does not keep its instance from leaving (I15)"
   expect(kinds(pool)).toContain("drain_instance orders-a");
 });
 
+test("a pod that its owner let go loses our marks, once, and only in mode Act; one whose owner is not seen keeps them (D1, D2)", () => {
+  const letGo = (rest: object, mode = "Act") =>
+    kinds(
+      poolOf({ disruption: { mode } }, [
+        serving({ pods: [pod("p", node("a")), pod("q", node("a"), { lead: false, owned: false, ...rest })] }),
+      ]),
+    );
+  expect([
+    letGo({ foreign: true }),
+    letGo({ foreign: false }),
+    letGo({ foreign: true, protectedByUs: false }),
+    letGo({ foreign: true, deleting: true }),
+    letGo({ foreign: true }, "Off"),
+    letGo({ foreign: true }, "Observe"),
+  ]).toEqual([["unprotect_pod orders-a"], [], [], [], [], []]);
+});
+
 test("a condemned candidate is given up in the same pass in which its node is cordoned", () => {
   const candidate = instance("validating", { on: [going], evidence: ["node_drifted"], health: { state: "unknown" } });
   expect(kinds(poolOf({}, [candidate]))).toContain("move orders-a");

@@ -215,6 +215,8 @@ export interface PodSnapshot {
   readonly deleting: boolean;
   /** Its owners lead, by UID, to an object that the create step made (D2). */
   readonly owned: boolean;
+  /** Nobody's of ours for sure: not owned, and not for want of something that is not seen. */
+  readonly foreign: boolean;
   readonly protectedByUs: boolean;
   /** Of one that was kept away from where capacity is dying: from where. */
   readonly placement: Placement | null;

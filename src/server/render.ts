@@ -292,6 +292,7 @@ function about(decision: Effect | Move): { subject: string; detail: string | nul
     case "cordon_node":
       return { subject: decision.node.name, detail: `for ${decision.instance}` };
     case "protect_pod":
+    case "unprotect_pod":
       return { subject: decision.pod.name, detail: `of ${decision.instance}` };
     case "move":
       return { subject: decision.instance, detail: `${decision.from} → ${decision.to}` };

@@ -105,6 +105,7 @@ export function pod(name: string, on: NodeSnapshot | null, rest: Partial<PodSnap
     ready: on !== null,
     deleting: false,
     owned: true,
+    foreign: false,
     protectedByUs: true,
     placement: null,
     scheduledAt: on === null ? null : NOON - 60_000,

@@ -254,3 +254,21 @@ test("a pod that bears an instance's label and is nobody's keeps that instance f
   const left = await harness.cluster.api.get({ type: PODS, namespace: "default", name: "stranger" });
   expect([left.metadata.deletionTimestamp, left.metadata.annotations ?? {}]).toEqual([undefined, {}]);
 });
+
+test("a pod of ours that is taken out of its Deployment by its labels loses our marks, and its successor has them (D2)", async () => {
+  harness = await Harness.start();
+  const [first] = await harness.serve(ordersPool({ desired: 1 }));
+  const pod = { type: PODS, namespace: "default", name: first?.incarnation.podName ?? "" };
+  const marks = async () => (await harness.cluster.api.get(pod)).metadata.annotations ?? {};
+  await harness.until("it is marked", async () => (await marks())["karpenter.sh/do-not-disrupt"] === "true");
+
+  await harness.cluster.api.patch(pod, { metadata: { labels: { app: "taken" }, ownerReferences: null } });
+  await harness.until("its marks are off", async () => (await marks())["relevo.dev/protected-by"] === undefined);
+  expect(Object.keys(await marks()).filter((mark) => mark.startsWith("karpenter.sh/") || mark.startsWith("cluster-autoscaler"))).toEqual(
+    [],
+  );
+  await harness.until("another pod serves and is marked", async () => {
+    const { items } = await harness.cluster.api.list(PODS, { namespace: "default" });
+    return items.some(({ metadata }) => metadata.name !== pod.name && metadata.annotations?.["karpenter.sh/do-not-disrupt"] === "true");
+  });
+});

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { protectPod } from "../../src/act/steps/protect-pod.ts";
+import { unprotectPod } from "../../src/act/steps/unprotect-pod.ts";
 import { ServiceDriver } from "../../src/drivers/service/service-driver.ts";
 import { systemClock } from "../../src/kernel/system.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/api.ts";
@@ -44,11 +45,13 @@ async function onlyPodOf(instance: string): Promise<KubeObject> {
   return (await podsOf(instance))[0] as KubeObject;
 }
 
-async function protect(pod: KubeObject, object: OwnedObject): Promise<string> {
+async function act(kind: typeof protectPod, pod: KubeObject, object: OwnedObject): Promise<string> {
   const { name, uid } = pod.metadata;
   const ports = { kube: cluster.api, driver: new ServiceDriver({ clock: systemClock }), step: { id: `protect/${uid}` } };
-  return (await protectPod.act({ pod: { namespace: "default", name, uid }, objects: [object] }, ports)).code;
+  return (await kind.act({ pod: { namespace: "default", name, uid }, objects: [object] }, ports)).code;
 }
+const protect = (pod: KubeObject, object: OwnedObject) => act(protectPod, pod, object);
+const unprotect = (pod: KubeObject, object: OwnedObject) => act(unprotectPod, pod, object);
 
 async function marksOf(pod: KubeObject): Promise<readonly string[]> {
   const { metadata } = await cluster.api.get({ type: PODS, namespace: "default", name: pod.metadata.name });
@@ -74,17 +77,18 @@ test.each([DEPLOYMENTS, STATEFUL_SETS])(
 );
 
 test.each([DEPLOYMENTS, STATEFUL_SETS])(
-  "a pod that its $kind let go, because its labels were changed, is not ours any more (D2)",
+  "a pod that its $kind let go, because its labels were changed, is not ours any more, and loses our marks (D2)",
   async (type) => {
     const name = `let-go-${type.plural}`;
     const object = await make(type, name);
     const pod = await onlyPodOf(name);
+    expect([await protect(pod, object), await unprotect(pod, object), await marksOf(pod)]).toEqual(["protected", "owner_ours", BOTH]);
     await cluster.kubectl("label", "pod", pod.metadata.name, "app=taken", "--overwrite");
     const read = () => cluster.api.get({ type: PODS, namespace: "default", name: pod.metadata.name });
     await expect.poll(async () => (await read()).metadata.ownerReferences ?? [], WITHIN).toEqual([]);
 
-    expect(await protect(await read(), object)).toBe("owner_not_ours");
-    expect(await marksOf(pod)).toEqual([]);
+    expect([await unprotect(await read(), object), await marksOf(pod)]).toEqual(["unprotected", []]);
+    expect([await protect(await read(), object), await marksOf(pod)]).toEqual(["owner_not_ours", []]);
   },
 );
 
@@ -100,7 +104,7 @@ test.each([DEPLOYMENTS, STATEFUL_SETS])(
     // Another's: of the new set, or of the ReplicaSet that the new Deployment took over.
     await expect.poll(async () => protect(await read(), now), WITHIN).toBe("protected");
 
-    await cluster.kubectl("annotate", "pod", pod.metadata.name, "relevo.dev/protected-by-", ...BOTH.map((mark) => `${mark}-`));
+    expect([await unprotect(await read(), now), await unprotect(await read(), before)]).toEqual(["owner_ours", "unprotected"]);
     expect(await protect(await read(), before)).toBe("owner_not_ours");
     expect(await marksOf(pod)).toEqual([]);
   },

@@ -7,7 +7,7 @@ import { done, happened, NOT_HAPPENED, type StepKind, superseded } from "../step
 import { annotationOf, ownedObjectSchema, podRefSchema } from "./objects.ts";
 import { recordedOwnerOf } from "./recorded-owner.ts";
 
-const protectPodSchema = z.object({
+export const protectPodSchema = z.object({
   pod: podRefSchema,
   /** As the create step recorded them. */
   objects: z.array(ownedObjectSchema),
@@ -55,7 +55,7 @@ export const protectPod: StepKind<ProtectPod> = {
   settle: () => [],
 };
 
-function parseMarker(text: string | undefined): z.infer<typeof protectedBySchema> | undefined {
+export function parseMarker(text: string | undefined): z.infer<typeof protectedBySchema> | undefined {
   if (text === undefined) return undefined;
   try {
     return protectedBySchema.safeParse(JSON.parse(text)).data;

@@ -1,7 +1,7 @@
 /** One decision of each kind in a world of its own, and what counts at its end. */
 import { DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, NODES, PODS } from "../../kube/resources.ts";
 import type { InstanceRecord } from "../../model/instance.ts";
-import { ANNOTATIONS } from "../../model/marks.ts";
+import { ANNOTATIONS, PROTECTION_MARKS } from "../../model/marks.ts";
 import { reason } from "../../model/reasons.ts";
 import type { StepDraft } from "../../model/step.ts";
 import { renderBlueprint } from "../render-blueprint.ts";
@@ -91,6 +91,22 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       return () => draft(`protect/${uid}`, "protect_pod/1", { pod: { namespace: "default", name, uid }, objects });
     },
     picture: async () => null,
+  },
+  unprotect: {
+    async prepare(world) {
+      await claimed(world);
+      const { pod, objects } = await aRunningInstance(world, "a");
+      const { name, uid } = pod.metadata;
+      const annotations = {
+        ...PROTECTION_MARKS,
+        [ANNOTATIONS.protectedBy]: JSON.stringify({ step: "protect/x", set: Object.keys(PROTECTION_MARKS) }),
+      };
+      await world.kube.patch({ type: PODS, namespace: "default", name }, { metadata: { ownerReferences: null, annotations } });
+      return () => draft(`unprotect/${uid}`, "unprotect_pod/1", { pod: { namespace: "default", name, uid }, objects });
+    },
+    async picture({ kube }) {
+      return (await kube.get({ type: PODS, namespace: "default", name: `${INSTANCE}-pod` })).metadata.annotations;
+    },
   },
   standby: {
     async prepare(world) {

@@ -62,7 +62,7 @@ export function deletedIsAbsent(): Checker {
 export function protectionIsProven(): Checker {
   return {
     id: "D2",
-    rule: "a pod is protected under its UID and resourceVersion, and its owners lead to what a step made",
+    rule: "a pod is protected, and unprotected, under its UID and resourceVersion; of the protected its owners lead to what a step made, of others not",
     watches: ["api_write"],
     on(event, { truth, violate }) {
       if (event.type !== "api_write" || event.ref.type.plural !== PODS.plural) return;
@@ -75,7 +75,9 @@ export function protectionIsProven(): Checker {
       const replicaSet = before.metadata.ownerReferences?.find(({ controller }) => controller === true);
       const made = BLUEPRINT_TYPES.flatMap((type) => truth.objects(type)).filter((object) => stepMarkOf(object) !== undefined);
       const isOurs = replicaSet !== undefined && made.some(({ metadata }) => isOwnerName(replicaSet.name, metadata.name));
-      if (!isOurs) violate(`pod ${event.ref.name} is protected, and it is not ours`);
+      const isMarked = after?.metadata.annotations?.[ANNOTATIONS.protectedBy] !== undefined;
+      if (isMarked !== isOurs)
+        violate(`pod ${event.ref.name} is ${isMarked ? "protected, and it is not ours" : "unprotected, and it is ours"}`);
     },
   };
 }

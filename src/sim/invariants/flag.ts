@@ -40,7 +40,7 @@ export function flagOffMeansNoMutation(): Checker {
       for (const change of event.changes) {
         if (change.kind === "record_evidence" && change.evidence.loss !== "forced" && change.evidence.reason !== "operator_drain")
           violate(`evidence ${change.evidence.reason} is recorded`);
-        if (change.kind === "record_step" && /^(cordon_node|protect_pod)\//.test(change.step.kind))
+        if (change.kind === "record_step" && /^(cordon_node|protect_pod|unprotect_pod)\//.test(change.step.kind))
           violate(`${change.step.id} is recorded`);
       }
     },

@@ -142,7 +142,8 @@ export function flagOffPlansNothing(): Checker {
       if (event.type !== "planned" || event.snapshot.spec.disruption.mode !== "Off") return;
       const { snapshot, plan } = event;
       for (const decision of plan.decisions) {
-        if (decision.kind === "cordon_node" || decision.kind === "protect_pod") violate(`${decision.kind} for ${decision.instance}`);
+        if (decision.kind === "cordon_node" || decision.kind === "protect_pod" || decision.kind === "unprotect_pod")
+          violate(`${decision.kind} for ${decision.instance}`);
         if (decision.kind === "record_evidence" && isOfNodes(decision.evidence)) violate(`evidence ${decision.evidence.reason}`);
         if (decision.kind !== "add_instance" || decision.replaces === null) continue;
         const predecessor = snapshot.instances.find(({ record }) => record.id === decision.replaces);

@@ -56,7 +56,7 @@ export function frozenMeansNoDecision(): Checker {
       const known = read.get(`${event.process} ${event.authority.pool}`);
       if (!known?.freeze || event.now >= known.freeze.until || event.askedAt - known.since < UNDER_WAY_MS) return;
       for (const change of event.changes) {
-        if (change.kind === "record_step" && /^(cordon_node|protect_pod)\//.test(change.step.kind))
+        if (change.kind === "record_step" && /^(cordon_node|protect_pod|unprotect_pod)\//.test(change.step.kind))
           violate(`${change.step.id} is recorded`);
         if (change.kind === "create_instance" && change.instance.replaces === null) violate(`${change.instance.id} is made`);
         if (change.kind === "move_instance" && change.set?.drainLoss === "voluntary" && isUnpromised(mirror, change.instance))
