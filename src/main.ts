@@ -1,6 +1,7 @@
 /** `relevo`: the only place that puts the real world and the commands together. */
 import { userInfo } from "node:os";
 import type { CliContext } from "./cli/context.ts";
+import { onHangup } from "./cli/hangup.ts";
 import type { ProcessCommands } from "./cli/process-commands.ts";
 import { runProgram } from "./cli/program.ts";
 import { systemClock, systemIds } from "./kernel/system.ts";
@@ -37,10 +38,15 @@ const processes: ProcessCommands = {
 
 process.once("SIGINT", () => interrupted.abort());
 process.once("SIGTERM", () => interrupted.abort());
+onHangup(process.env, () => interrupted.abort());
 // A reader that went (`relevo get … | head`) is no error.
 // Nor is one of what is told: it must not end a command that has something to take back.
 process.stderr.on("error", () => undefined);
-process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EIO")
+    interrupted.abort(); // the terminal is gone: what was put in is taken back all the same
+  else if (!interrupted.signal.aborted) process.exit(error.code === "EPIPE" ? 0 : 1);
+});
 
 const code = await runProgram(process.argv.slice(2), context, processes);
 process.exitCode = code;

@@ -1,5 +1,6 @@
 /** What each process of `relevo up` shares: telling its parent that it is up, and ending in good order. */
 import { flushCompileCache } from "node:module";
+import { onHangup } from "../hangup.ts";
 import { systemClock } from "../../kernel/system.ts";
 
 const SAME_SIGNAL_MS = 500;
@@ -51,7 +52,7 @@ function unlessRepeated(ask: () => void): () => void {
 }
 
 /**
- * Settles when the process is asked to end: SIGTERM, SIGINT unless it has a parent, or its parent is gone, also when it went before this was called. A second signal ends it at
+ * Settles when the process is asked to end: SIGTERM, SIGINT and SIGHUP unless it has a parent, or its parent is gone, also when it went before this was called. A second signal ends it at
  * once. To be called before anything that may wait for others, or a process that cannot start yet could not be ended either.
  */
 export function untilAskedToEnd(): Promise<void> {
@@ -67,10 +68,12 @@ export function untilAskedToEnd(): Promise<void> {
     process.on("SIGTERM", ask);
     if (!process.send) {
       process.on("SIGINT", unlessRepeated(ask));
+      onHangup(process.env, unlessRepeated(ask));
       return;
     }
-    // A Ctrl-C reaches all processes of the terminal: those that have a parent are ended by it, in its order.
+    // A Ctrl-C, and the end of the terminal, reach all its processes: those that have a parent are ended by it, in its order.
     process.on("SIGINT", () => undefined);
+    process.on("SIGHUP", () => undefined);
     process.on("disconnect", ask);
     // To listen for its end must not keep a process alive whose start failed.
     process.channel?.unref();

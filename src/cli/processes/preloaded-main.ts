@@ -13,8 +13,9 @@ const PARTS: Readonly<Record<string, () => Promise<unknown>>> = {
 };
 const MAIN = new URL(`../../main${extname(import.meta.url)}`, import.meta.url);
 
-// A Ctrl-C reaches this process too: its parent ends it.
+// A Ctrl-C, and the end of the terminal, reach this process too: its parent ends it.
 process.on("SIGINT", () => undefined);
+process.on("SIGHUP", () => undefined);
 const args = argumentsThatFollow();
 await Promise.all([PARTS[process.argv[2] ?? ""]?.(), import("../program.ts"), import("../commands/processes.ts")]);
 process.argv.splice(1, process.argv.length - 1, fileURLToPath(MAIN), ...(await args));
