@@ -1,7 +1,8 @@
 /** The controller's HTTP API as the commands use it. */
 import { z } from "zod";
 import type { Clock } from "../kernel/clock.ts";
-import { RelevoError } from "../kernel/errors.ts";
+import { RelevoError, withoutControls } from "../kernel/errors.ts";
+import { rfc1123Label } from "../model/names.ts";
 import { SIGNATURE_HEADER, signBody } from "../server/access.ts";
 import { errorView, type JournalView, journalView, type ReceiptView, receiptView } from "../server/views.ts";
 import type { CliContext, GlobalOptions } from "./context.ts";
@@ -79,7 +80,7 @@ export class ControllerClient {
         if (buffered.length > MAX_LINE_BYTES) throw new RelevoError("answer_invalid", "The controller sent a line that is too long.");
         const lines = buffered.split("\n");
         buffered = lines.pop() ?? "";
-        for (const line of lines) yield journalView.safeParse(JSON.parse(line)).data;
+        for (const line of lines) yield journalView.safeParse(printable(JSON.parse(line))).data;
       }
     } catch (error) {
       if (signal.aborted) return;
@@ -114,6 +115,7 @@ export class ControllerClient {
   }
 
   async #fetchOrThrow(path: string, init: RequestInit): Promise<Response> {
+    assertOwnPath(path);
     try {
       return await this.#fetch(`${this.url}${path}`, init);
     } catch (cause) {
@@ -150,7 +152,7 @@ export class ControllerClient {
   }
 
   #parse<T extends z.ZodType>(path: string, schema: T, body: unknown): z.output<T> {
-    const parsed = schema.safeParse(body);
+    const parsed = schema.safeParse(printable(body));
     if (parsed.success) return parsed.data;
     throw new RelevoError("answer_invalid", `The controller's answer to ${path} is not understood.`, {
       found: parsed.error.issues[0]?.path.join("."),
@@ -179,7 +181,27 @@ export function connect(context: CliContext, options: Pick<GlobalOptions, "serve
   return new ControllerClient({ url, token, webhookSecret, fetch: context.fetch, clock: context.clock, signal: context.signal });
 }
 
-/** `orders` → `default/orders`; a full key stays. */
+/** `orders` → `default/orders`; a full key stays. Throws `name_invalid`: what is no name would lead to another route. */
 export function poolKeyOf(name: string, namespace: string): string {
-  return name.includes("/") ? name : `${namespace}/${name}`;
+  const parts = name.includes("/") ? name.split("/") : [namespace, name];
+  if (parts.length === 2 && parts.every((part) => rfc1123Label.safeParse(part).success)) return parts.join("/");
+  throw new UsageError("name_invalid", "This is no name of a pool.", {
+    found: name.includes("/") || rfc1123Label.safeParse(name).success ? parts.join("/") : name,
+    allowed: "NAME or NAMESPACE/NAME, each of lower-case letters, digits and dashes, at most 63 characters",
+  });
+}
+
+/** Whose words they are that the controller keeps is not known, and what is shown goes to a terminal. */
+function printable(value: unknown): unknown {
+  if (typeof value === "string") return withoutControls(value);
+  if (Array.isArray(value)) return value.map(printable);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [withoutControls(name), printable(each)]));
+}
+
+/** Encoding leaves dots as they are, and a segment of dots alone, or none, is taken out of a URL before it is called. */
+function assertOwnPath(path: string): void {
+  const [route = ""] = path.split("?");
+  const odd = route.split("/").find((segment, at) => at > 0 && (segment === "" || /^(\.|%2e){1,2}$/i.test(segment)));
+  if (odd !== undefined) throw new UsageError("name_invalid", "This is no name.", { found: odd, allowed: "what relevo get shows" });
 }

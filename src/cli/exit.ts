@@ -1,6 +1,6 @@
 /** How a command ends: its exit code, and the one sentence when it is an error. */
 import { CommanderError } from "commander";
-import { describeError, RelevoError } from "../kernel/errors.ts";
+import { describeError, RelevoError, withoutControls } from "../kernel/errors.ts";
 import type { CliContext, GlobalOptions } from "./context.ts";
 
 export const EXIT = { done: 0, failed: 1, usage: 2, refused: 3, held: 4 } as const;
@@ -61,7 +61,7 @@ export function exitCodeOf(error: unknown): ExitCode {
 }
 
 /** Of modules that do not know of commands. */
-const WRONG_FILES = new Set(["connections_invalid", "connection_missing"]);
+const WRONG_FILES = new Set(["connections_invalid", "connection_missing", "import_invalid", "import_missing", "import_unreadable"]);
 const REFUSALS = new Set(["bind_needs_token", "preflight_refused", "already_running", "verify_refused", "signal_cannot_be_fed"]);
 
 /** 404 and 5xx are failures; what the controller understood and will not do is a refusal; what is malformed is usage. */
@@ -73,10 +73,12 @@ function exitCodeOfStatus(status: number): ExitCode {
 /** Tells the error on stderr: as one line, or as JSON where the output is JSON; the stack only with `--debug`. */
 export function tellError(
   error: unknown,
-  { err }: Pick<CliContext, "err">,
+  { err: print }: Pick<CliContext, "err">,
   options: Partial<Pick<GlobalOptions, "output" | "debug">>,
 ): ExitCode {
   const code = exitCodeOf(error);
+  // Of a sentence too it is not known whose words it holds: a server's, a file's.
+  const err = (text: string): void => print(withoutControls(text));
   if (error instanceof CommanderError) {
     // Commander has told its own already, but where programs read.
     if (options.output === "json" && code !== EXIT.done)

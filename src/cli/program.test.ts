@@ -78,6 +78,7 @@ test("events are what happened lately, the newest first", async () => {
       "",
     ].join("\n"),
   );
+  fake.state.pools = [...fake.state.pools, aPool({ pool: "default/quotes" })];
   const narrowed = await runCli(["get", "events", "--pool", "quotes", "-o", "json"], { fake });
   expect(narrowed.out).toBe('{\n  "items": []\n}\n');
 });

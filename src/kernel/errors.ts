@@ -41,10 +41,15 @@ const MAX_SHOWN = 1_000;
 /** All but tab and line feed: a terminal obeys them, and whose words they are is not known. */
 const CONTROLS = /(?![\t\n])\p{Cc}/gu;
 
+/** As it may be shown on a terminal. */
+export function withoutControls(text: string): string {
+  return text.replaceAll(CONTROLS, "�");
+}
+
 /** What was found, small enough to be shown, logged and sent: an input may be of any size and depth, its error may not. */
 export function showable(found: unknown): unknown {
   if (typeof found === "string") {
-    const shown = found.slice(0, MAX_SHOWN).replaceAll(CONTROLS, "�");
+    const shown = withoutControls(found.slice(0, MAX_SHOWN));
     return found.length <= MAX_SHOWN ? shown : `${shown}… (${found.length} characters)`;
   }
   if (typeof found !== "object" || found === null) return found;

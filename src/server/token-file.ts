@@ -15,9 +15,16 @@ import { type FileLog, WatchedFile } from "./watched-file.ts";
 const MAX_FILE_BYTES = 1024 * 1024;
 const MIN_TOKEN_CHARS = 16;
 
+/** Of whoever a token is for: one printable line. */
+export const tokenName = z
+  .string()
+  .min(1, "at least one character")
+  .max(253, "at most 253 characters")
+  .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, "one line without control characters");
+
 const entrySchema = z
   .strictObject({
-    name: z.string().min(1).max(253),
+    name: tokenName,
     role: z.enum(TOKEN_ROLES),
     /** `sha256:` and 64 hexadecimal digits, as `relevo token create` prints it. */
     tokenHash: z

@@ -1,4 +1,5 @@
 /** `relevo get KIND [NAME]`: what there is, once, or again at each transition that changes it. */
+import { z } from "zod";
 import { type ControllerClient, connect, poolKeyOf } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
@@ -34,8 +35,19 @@ export async function get(context: CliContext, kindName: string, name: string | 
       found: name,
       todo: `see relevo get ${kind.plural}`,
     });
+  if (items.length === 0 && options.pool !== undefined) await assertPool(client, poolKeyOf(options.pool, options.namespace));
   context.out(show(context, query, items));
   return EXIT.done;
+}
+
+/** Of a pool that is gone there may still be records: asked only where there is nothing to show. Throws `not_found`. */
+async function assertPool(client: ControllerClient, pool: string): Promise<void> {
+  try {
+    await client.get(`/v1/pools/${pool}`, z.unknown());
+  } catch (error) {
+    if (!(error instanceof RelevoError) || error.code !== "pool_not_found") throw error;
+    throw new RelevoError("not_found", `There is no pool ${pool}.`, { found: pool, todo: "see relevo get pools" });
+  }
 }
 
 interface Query {

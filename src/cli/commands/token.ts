@@ -2,8 +2,9 @@
 import { stringify } from "yaml";
 import { newSecret } from "../../kernel/system.ts";
 import { tokenHashOf, type TokenRole } from "../../server/access.ts";
+import { tokenName } from "../../server/token-file.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
-import { EXIT, type ExitCode } from "../exit.ts";
+import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import { renderDocument } from "../output.ts";
 
 export interface TokenOptions extends GlobalOptions {
@@ -12,6 +13,12 @@ export interface TokenOptions extends GlobalOptions {
 }
 
 export async function createToken(context: CliContext, options: TokenOptions): Promise<ExitCode> {
+  const name = tokenName.safeParse(options.name);
+  if (!name.success)
+    throw new UsageError("name_invalid", "--name is not valid.", {
+      found: options.name,
+      allowed: name.error.issues[0]?.message ?? "a name",
+    });
   const token = newSecret();
   const entry = { name: options.name, role: options.role, tokenHash: tokenHashOf(token) };
   const document = renderDocument({ token, entry }, options.output);

@@ -85,18 +85,34 @@ export async function importStore(options: TransferOptions & { readonly isDry: b
   const { file, isDry, store } = options;
   if (file !== undefined && !existsSync(file))
     throw new RelevoError("import_missing", `there is no file ${file}`, { todo: "name the file that relevo store export wrote" });
+  const isNew = !isPostgresUrl(store) && !existsSync(store);
+  const hadKey = existsSync(leaseKeyFileOf(store));
+  let isKept = false;
   let told = 0;
   const progress = (rows: number): void => {
     if (rows - told < PROGRESS_ROWS) return;
     told = rows;
     options.say(`${rows} rows read\n`);
   };
-  const { rows } = await filling(options, isDry, async (access) => {
-    const loaded = await load(access, readTransfer(linesOf(file)), progress);
-    if (!isPostgresUrl(store)) await putKeyBeside(access, store, isDry ? undefined : loaded.secrets.get(LEASE_KEY));
-    return loaded;
-  });
-  return rows;
+  try {
+    const rows = await fill();
+    isKept = !isDry;
+    return rows;
+  } finally {
+    if (isNew && !isKept) {
+      for (const end of ["", "-wal", "-shm", "-journal"]) rmSync(`${store}${end}`, { force: true });
+      if (!hadKey) rmSync(leaseKeyFileOf(store), { force: true });
+    }
+  }
+
+  async function fill(): Promise<number> {
+    const { rows } = await filling(options, isDry, async (access) => {
+      const loaded = await load(access, readTransfer(linesOf(file)), progress);
+      if (!isPostgresUrl(store)) await putKeyBeside(access, store, isDry ? undefined : loaded.secrets.get(LEASE_KEY));
+      return loaded;
+    });
+    return rows;
+  }
 }
 
 /** A file has its key beside it: it is no row there. Before the COMMIT: without its key a store that is filled would lose every writer, and is not filled again. */

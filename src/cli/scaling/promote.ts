@@ -1,5 +1,6 @@
 /** `relevo promote POOL --before GATE …`: what goes ahead of its gate is recorded as an exception with what is to be done about it, never as a pass (K10). */
 import { type ExceptionView, exceptionView } from "../../server/scale-views.ts";
+import { RelevoError } from "../../kernel/errors.ts";
 import { connect, poolKeyOf } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
@@ -53,7 +54,7 @@ async function finish(context: CliContext, name: string | undefined, id: string,
   const query = name === undefined ? "" : `&pool=${encodeURIComponent(poolKeyOf(name, options.namespace))}`;
   const known = (await client.list(`/v1/exceptions?limit=1000${query}`, exceptionView)).find((each) => each.id === id);
   if (known === undefined)
-    throw new UsageError("exception_unknown", `There is no exception ${id}.`, { found: id, todo: "see relevo get exceptions" });
+    throw new RelevoError("not_found", `There is no exception ${id}.`, { found: id, todo: "see relevo get exceptions" });
   const open = known.followUps.flatMap(({ doneAt }, index) => (doneAt === null ? [index] : []));
   const chosen = options.item === undefined ? open : [options.item - 1];
   let latest = known;
