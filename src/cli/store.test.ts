@@ -76,12 +76,15 @@ test("store recover without a reason is a mistake of usage, and asks nothing", a
 });
 
 test("doctor tells of a store that was rewound, and of what it does not know", async () => {
-  const lines = async (pools: readonly StorePoolState[]) =>
-    (await runCli(["doctor"], { fake: controllerWith({ pools }) })).out.split("\n").filter((line) => line.includes("store, "));
+  const lines = async (pools: readonly StorePoolState[], recovered: StoreState["recovered"] = null) =>
+    (await runCli(["doctor"], { fake: controllerWith({ pools, recovered }) })).out.split("\n").filter((line) => line.includes("store, "));
   expect(await lines([REWOUND])).toEqual([
     "held     store, default/orders: it was rewound: gateway gw-1 has seen generation 0.9, the store has 0.7; npx relevo store recover --reason WHY, once it is the newest backup that there is",
   ]);
   expect(await lines([{ ...SOUND, strangers: ["orders-x"] }])).toEqual([
+    "warning  store, default/orders: does not know the instances of these objects: orders-x; another controller with another store acts here, or the store was lost: make sure that no other controller runs, then npx relevo store recover --reason WHY",
+  ]);
+  expect(await lines([{ ...SOUND, strangers: ["orders-x"] }], { at: NOON, from: 0, why: "a backup", by: "ann" })).toEqual([
     "warning  store, default/orders: does not know the instances of these objects: orders-x; npx relevo explain default/orders: what was there before the recovery is deleted by itself",
   ]);
 });

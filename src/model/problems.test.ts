@@ -131,3 +131,15 @@ test("a name is suggested only when it is near", () => {
   expect(nearest("dirver", ["disruption", "driver"])).toBe("driver");
   expect(nearest("foo", ["disruption", "driver"])).toBeUndefined();
 });
+
+test("a word that chooses among forms is told as every other: what was found, what is allowed, what was probably meant", () => {
+  const scale = (signal: object) => told({ driver: "worker", worker: { flow: "queue/q" }, scale: { signal, target: 4 } });
+  const [[sentence, found, allowed, todo] = []] = scale({ kind: "redis-lists", connection: "c" });
+  expect([sentence, found, todo]).toEqual([
+    "spec.scale.signal.kind is not valid",
+    "redis-lists",
+    expect.stringMatching(/^did you mean redis/),
+  ]);
+  expect(allowed).toMatch(/^queue, |, queue(,|$)/);
+  expect(allowed).not.toContain("discriminator");
+});

@@ -56,11 +56,11 @@ export function formatPath(path: readonly (string | number)[]): string {
 
 function problemsOfIssue(shape: Shape, issue: z.core.$ZodIssue, input: unknown): readonly Problem[] {
   const path = issue.path.map((part) => (typeof part === "symbol" ? String(part) : part));
-  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownField(shape, path, key));
+  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownField(shape, path, key, input));
   const field = formatPath(path);
   const found = valueAt(input, path);
   const about = { path, field, found: showable(found), atKey: false };
-  const place = shapeAt(shape, path);
+  const place = shapeAt(shape, path, input);
   if (issue.code === "custom") return [{ ...about, sentence: `${field}: ${issue.message}`, allowed: undefined, todo: undefined }];
   const allowed = allowedBy(place) ?? saidBy(issue, place);
   if (found === undefined) return [{ ...about, sentence: `${field} is missing`, allowed, todo: `add ${field}` }];
@@ -68,9 +68,9 @@ function problemsOfIssue(shape: Shape, issue: z.core.$ZodIssue, input: unknown):
   return [{ ...about, sentence: `${field} is not valid`, allowed, todo: near === undefined ? undefined : `did you mean ${near}?` }];
 }
 
-function unknownField(shape: Shape, parent: readonly (string | number)[], key: string): Problem {
+function unknownField(shape: Shape, parent: readonly (string | number)[], key: string, input: unknown): Problem {
   const path = [...parent, key];
-  const names = Object.keys(shapeAt(shape, parent)?.properties ?? {});
+  const names = Object.keys(shapeAt(shape, parent, input)?.properties ?? {});
   const near = nearest(key, names);
   return {
     path,
@@ -90,6 +90,8 @@ interface Shape {
   readonly enum?: readonly unknown[];
   readonly properties?: Readonly<Record<string, Shape>>;
   readonly items?: Shape;
+  readonly anyOf?: readonly Shape[];
+  readonly oneOf?: readonly Shape[];
   readonly pattern?: string;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -97,10 +99,31 @@ interface Shape {
   readonly maxItems?: number;
 }
 
-function shapeAt(shape: Shape, path: readonly (string | number)[]): Shape | undefined {
-  let at: Shape | undefined = shape;
-  for (const part of path) at = typeof part === "number" ? at?.items : at?.properties?.[part];
+function shapeAt(shape: Shape, path: readonly (string | number)[], input: unknown): Shape | undefined {
+  let at: Shape | undefined = chosen(shape, input);
+  for (const [index, part] of path.entries()) {
+    const next: Shape | undefined = typeof part === "number" ? at?.items : at?.properties?.[part];
+    at = next && chosen(next, valueAt(input, path.slice(0, index + 1)));
+  }
   return at;
+}
+
+/** Of several forms the one that the value's own words name, as its `kind`; where they name none, what all of them say of the words that tell them apart. */
+function chosen(shape: Shape, value: unknown): Shape {
+  const forms = shape.oneOf ?? shape.anyOf;
+  if (forms === undefined) return shape;
+  const isNamed = ({ properties = {} }: Shape): boolean => {
+    const words = Object.entries(properties).filter(([, { const: word }]) => word !== undefined);
+    return words.length > 0 && words.every(([name, { const: word }]) => valueAt(value, [name]) === word);
+  };
+  const named = forms.filter(isNamed);
+  if (named.length === 1 && named[0] !== undefined) return named[0];
+  const names = Object.keys(forms[0]?.properties ?? {});
+  const apart = names.flatMap((name): [string, Shape][] => {
+    const words = forms.map(({ properties }) => properties?.[name]?.const);
+    return words.includes(undefined) ? [] : [[name, { enum: [...new Set(words)] }]];
+  });
+  return apart.length === 0 ? shape : { type: "object", properties: Object.fromEntries(apart) };
 }
 
 function valueAt(input: unknown, path: readonly (string | number)[]): unknown {

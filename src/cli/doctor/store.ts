@@ -23,7 +23,9 @@ export async function checkStoreItself(client: ControllerClient): Promise<readon
             `store, ${pool}`,
             "warning",
             `does not know the instances of these objects: ${strangers.join(", ")}`,
-            `npx relevo explain ${pool}: what was there before the recovery is deleted by itself`,
+            recovered === null
+              ? "another controller with another store acts here, or the store was lost: make sure that no other controller runs, then npx relevo store recover --reason WHY"
+              : `npx relevo explain ${pool}: what was there before the recovery is deleted by itself`,
           ),
         ]),
   ]);

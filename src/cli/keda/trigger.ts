@@ -105,7 +105,8 @@ class Reader {
   }
 
   withoutLogin(parameter: string, address: string): string {
-    const bare = address.replace(/^([a-z][\w+.-]*:\/\/)?[^/?#]*@/i, "$1");
+    // Up to the last @: a password may hold whatever ends a host, and one that is shown is worse than an address that is cut short.
+    const bare = address.replace(/^([a-z][\w+.-]*:\/\/)?[\s\S]*@/i, "$1");
     if (bare !== address) this.tell("todo", parameter, "holds a login, which is not copied: give it to the controller in another way");
     return bare;
   }
