@@ -31,6 +31,7 @@ const SCALE: PoolScaleExplained = {
     at: NOON - 2 * 86_400_000,
     configHash: "b1",
     slotsPerInstance: 2,
+    slotTotals: [2],
     instances: 4,
     throughputPerInstance: 0.2,
     stuckShare: 0.2,

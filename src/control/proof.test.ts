@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { NOON, poolOf, serving } from "../../test/builders/pool.ts";
 import type { ProvenCapacity } from "../model/proven.ts";
 import type { PoolSnapshot } from "../plan/snapshot.ts";
-import { configHashOf, proofOf, slotsPerInstanceOf } from "./proof.ts";
+import { configHashOf, proofOf, slotsPerInstanceOf, slotTotalsOf } from "./proof.ts";
 
 const SCALE = { signal: { kind: "queue", connection: "main", queue: "q" }, target: 4 };
 
@@ -30,6 +30,7 @@ const provenOf = (pool: PoolSnapshot, more: Partial<ProvenCapacity> = {}): Prove
   at: NOON,
   configHash: configHashOf(pool),
   slotsPerInstance: slotsPerInstanceOf(pool),
+  slotTotals: slotTotalsOf(pool),
   instances: 4,
   throughputPerInstance: 0.2,
   stuckShare: 0.2,
@@ -72,7 +73,7 @@ describe("what was proven holds for what was tested (K7)", () => {
   });
 
   test("a proof without a number of slots, as of an older version, is not held against them", () => {
-    const { slotsPerInstance: _, ...older } = provenOf(aPool());
+    const { slotsPerInstance: _, slotTotals: __, ...older } = provenOf(aPool());
     expect(proofOf(aPool({}, older as ProvenCapacity), 1)).toBe("within_proven");
   });
 });
@@ -81,4 +82,28 @@ test("another target is another configuration", () => {
   const { spec } = aPool();
   const hashOf = (name: string) => configHashOf({ spec: { ...spec, target: { kind: "Deployment", name } }, blueprintHash: "b1" });
   expect(new Set([configHashOf({ spec, blueprintHash: "b1" }), hashOf("a"), hashOf("b")]).size).toBe(3);
+});
+
+test("workers of several sizes: their mix may change, a size that was not in the test may not come (K7)", () => {
+  const mixed = (totals: readonly number[], proven: ProvenCapacity | null = null): PoolSnapshot => {
+    const spec = { driver: "worker", worker: { flow: "queue/q" }, scale: SCALE };
+    const workers = totals.map((total, at) =>
+      serving({ id: `w-${at}`, slots: { total, free: total, progressing: 0, stuck: 0, longestQuietMs: 0, flow: "queue/q" } }),
+    );
+    return poolOf({ desired: 1, max: 9, spec }, workers, { blueprintHash: "b1", proven });
+  };
+  const proven = provenOf(mixed([2, 4, 4]));
+  expect(proven.slotTotals).toEqual([2, 4]);
+  expect([[2, 2, 4], [4], [], [2, 8]].map((totals) => proofOf(mixed(totals, proven), 1))).toEqual([
+    "within_proven",
+    "within_proven",
+    "within_proven",
+    "proven_for_other",
+  ]);
+});
+
+test("the order in which a document was written is no other configuration (K7)", () => {
+  const { spec, blueprintHash } = aPool();
+  const turned = { ...spec, worker: Object.fromEntries(Object.entries(spec.worker ?? {}).toReversed()) } as typeof spec;
+  expect(configHashOf({ spec: turned, blueprintHash })).toBe(configHashOf({ spec, blueprintHash }));
 });

@@ -5,6 +5,7 @@ import type { ProvenCapacity } from "../model/proven.ts";
 import type { ScalePolicy } from "../model/scale.ts";
 import type { PoolSnapshot } from "../plan/snapshot.ts";
 import { servingOf } from "../plan/view.ts";
+import { canonicalJson } from "../store/canonical-json.ts";
 import type { PoolScale } from "../server/scale-state.ts";
 
 /** What a load test tests, besides the workers themselves. */
@@ -16,7 +17,7 @@ interface Tested {
 /** What was tested, and by what decides the size: both give throughput and recovery. Twelve hexadecimal digits, as of a blueprint. */
 export function configHashOf({ spec: { target, worker, scale }, blueprintHash }: Tested): string {
   return createHash("sha256")
-    .update(JSON.stringify([blueprintHash, target ?? null, worker, scale === undefined ? null : decisive(scale)]))
+    .update(canonicalJson([blueprintHash, target ?? null, worker, scale === undefined ? null : decisive(scale)]))
     .digest("hex")
     .slice(0, 12);
 }
@@ -29,10 +30,18 @@ function decisive({ pausedAt: _, fallback: __, maxAge: ___, ...rest }: ScalePoli
   return rest;
 }
 
+const MAX_TOTALS = 1_000;
+
 /** Of those that serve; null: none says. */
 export function slotsPerInstanceOf(snapshot: PoolSnapshot): number | null {
   const totals = servingOf(snapshot).flatMap(({ slots }) => slots?.total ?? []);
   return totals.length === 0 ? null : totals.reduce((sum, total) => sum + total, 0) / totals.length;
+}
+
+/** The different ones of those that serve, ascending; null: none says. */
+export function slotTotalsOf(snapshot: PoolSnapshot): number[] | null {
+  const totals = new Set(servingOf(snapshot).flatMap(({ slots }) => slots?.total ?? []));
+  return totals.size === 0 ? null : [...totals].sort((a, b) => a - b).slice(0, MAX_TOTALS);
 }
 
 /** Up to as many as worked at once in the test. */
@@ -43,8 +52,9 @@ export function proofOf(snapshot: PoolSnapshot, desired: number): PoolScale["pro
   return desired > proven.instances ? "above_proven" : "within_proven";
 }
 
-/** A proof of an older version has none. */
-function hasOtherSlots(snapshot: PoolSnapshot, { slotsPerInstance = null }: Partial<ProvenCapacity>): boolean {
+/** Workers of a size that was not in the test. Their mix may change: each that comes or goes does that. A proof of an older version has only a mean, or nothing. */
+function hasOtherSlots(snapshot: PoolSnapshot, { slotsPerInstance = null, slotTotals = null }: Partial<ProvenCapacity>): boolean {
+  if (slotTotals !== null) return slotTotalsOf(snapshot)?.some((total) => !slotTotals.includes(total)) ?? false;
   const now = slotsPerInstanceOf(snapshot);
   return slotsPerInstance !== null && now !== null && slotsPerInstance !== now;
 }

@@ -10,7 +10,7 @@ import type { PoolScaleChange, PoolScaleExplained, ProvenDraft } from "../server
 import type { Store } from "../store/port.ts";
 import type { Pass } from "./pass.ts";
 import type { PoolEntry } from "./pool-informer.ts";
-import { configHashOf, slotsPerInstanceOf } from "./proof.ts";
+import { configHashOf, slotsPerInstanceOf, slotTotalsOf } from "./proof.ts";
 import { otherOwnersOf, ownerOf } from "./scale-owner-report.ts";
 import { scaleReportOf } from "./scale-report.ts";
 
@@ -59,7 +59,8 @@ export async function recordProven(
   // What the newest pass was made of is what ran: a document that has just changed may say otherwise.
   const tested = pass?.snapshot ?? { spec: entry.document.spec, blueprintHash: entry.blueprintHash };
   const slotsPerInstance = pass === undefined ? null : slotsPerInstanceOf(pass.snapshot);
-  const proof = { ...draft, at: clock.now(), by, configHash: configHashOf(tested), slotsPerInstance };
+  const slotTotals = pass === undefined ? null : slotTotalsOf(pass.snapshot);
+  const proof = { ...draft, at: clock.now(), by, configHash: configHashOf(tested), slotsPerInstance, slotTotals };
   await store.recordProven(entry.key, proof);
   return proof;
 }

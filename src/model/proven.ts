@@ -11,6 +11,8 @@ export const provenCapacitySchema = z.strictObject({
   configHash: z.string().min(1).max(100),
   /** As the workers told when it ended; null: none told. Another number now means the same: it need not be in the document. */
   slotsPerInstance: z.number().min(0).max(MAX_SLOTS).nullable().default(null),
+  /** The different totals that they told, ascending: workers of these sizes were tested, in whatever mix. Null: none told, or an older version wrote it. */
+  slotTotals: z.array(z.number().min(0).max(MAX_SLOTS)).max(1_000).nullable().default(null),
   /** The most instances that worked at once in it. */
   instances: z.int().min(0).max(10_000),
   /** Jobs per second, of each instance at that size. */

@@ -48,7 +48,7 @@ export interface PoolScaleExplained extends PoolScale {
 }
 
 /** What a load test has shown; when, by whom and of which configuration is the controller's to say. */
-export type ProvenDraft = Omit<ProvenCapacity, "at" | "by" | "configHash" | "slotsPerInstance">;
+export type ProvenDraft = Omit<ProvenCapacity, "at" | "by" | "configHash" | "slotsPerInstance" | "slotTotals">;
 
 export interface PoolScaleChange extends ScaleChange {
   readonly pool: string;

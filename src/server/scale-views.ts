@@ -14,7 +14,7 @@ export const provenView = provenCapacitySchema.omit({ at: true }).extend({ at: t
 export type ProvenView = z.infer<typeof provenView>;
 
 /** What a load test hands over: when, by whom and of which configuration is the controller's to say. */
-export const provenBody = provenCapacitySchema.omit({ at: true, by: true, configHash: true, slotsPerInstance: true });
+export const provenBody = provenCapacitySchema.omit({ at: true, by: true, configHash: true, slotsPerInstance: true, slotTotals: true });
 
 export const scaleView = z.object({
   signal: z.string(),

@@ -109,6 +109,7 @@ const PROOF: ProvenCapacity = {
   at: NOON,
   configHash: "c1",
   slotsPerInstance: 4,
+  slotTotals: [2, 4],
   instances: 8,
   throughputPerInstance: 1.5,
   stuckShare: 0.3,

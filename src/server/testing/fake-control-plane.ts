@@ -193,7 +193,7 @@ export class FakeControlPlane implements ControlPlane {
   listExceptions: ControlPlane["listExceptions"] = async () => this.state.exceptions;
   recordProven: ControlPlane["recordProven"] = async (pool, proof, by) => {
     this.#record("recordProven", { pool, proof, by });
-    return { ...proof, at: NOON, by, configHash: "b1", slotsPerInstance: 2 };
+    return { ...proof, at: NOON, by, configHash: "b1", slotsPerInstance: 2, slotTotals: [2] };
   };
   adopt: ControlPlane["adopt"] = async (command) => {
     this.#record("adopt", command);
