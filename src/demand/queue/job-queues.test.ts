@@ -231,7 +231,12 @@ test("a disk that is full takes nothing more, tells everybody so, and loses noth
   const outcomes = await Promise.all([codeOf(queues.add("q", [big])), codeOf(queues.add("q", [big]))]);
   expect(outcomes).toEqual(["queue_unavailable", "queue_unavailable"]);
   expect(queues.counts("q")).toMatchObject({ waiting: 1 });
+  await queues.forgetOld(); // changes nothing: it says nothing of the disk
+  expect(await codeOf(queues.tryToWrite())).toBe("queue_unavailable");
+  expect(queues.trouble?.code).toBe("queue_unavailable");
   database.exec("PRAGMA max_page_count = 1000000");
+  await queues.tryToWrite();
+  expect(queues.trouble).toBeUndefined();
   await queues.add("q", [big]);
   expect(queues.counts("q")).toMatchObject({ waiting: 2 });
   await queues.close();

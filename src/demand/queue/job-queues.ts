@@ -47,6 +47,7 @@ export interface JobQueuesParts {
 
 export class JobQueues {
   readonly #rows: JobRows;
+  readonly #database: DatabaseSync;
   readonly #clock: SteadyClock;
   readonly #ids: Ids;
   readonly #limits: QueueLimits;
@@ -56,6 +57,7 @@ export class JobQueues {
 
   constructor({ database, clock, ids, limits, onChanged }: JobQueuesParts) {
     this.#rows = prepareRows(database);
+    this.#database = database;
     this.#clock = new SteadyClock(clock);
     this.#ids = ids;
     this.#limits = limits;
@@ -229,6 +231,20 @@ export class JobQueues {
     await this.#turns.write(() => {
       this.#finished -= this.#rows.forgetFinishedBefore(before, SWEEP_ROWS);
     });
+  }
+
+  /** Why the last write failed; undefined when it did not. */
+  get trouble(): RelevoError | undefined {
+    return this.#turns.trouble;
+  }
+
+  /** Writes after a write that failed, as much as some jobs are: else nobody would know that there is room again until somebody dares. */
+  async tryToWrite(): Promise<void> {
+    if (this.trouble === undefined) return;
+    await this.#turns.write(() => {
+      this.#database.exec("CREATE TABLE IF NOT EXISTS trial (filling BLOB); INSERT INTO trial VALUES (zeroblob(65536))");
+    });
+    await this.#turns.write(() => this.#database.exec("DROP TABLE IF EXISTS trial"));
   }
 
   close(): Promise<void> {

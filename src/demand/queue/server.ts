@@ -23,6 +23,8 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_CONNECTIONS = 8_192;
 const MAX_PARAM_LENGTH = 1_024;
 const SWEEP_EVERY_MS = 200;
+/** After a write that failed. */
+const TRY_EVERY_MS = 1_000;
 const FORGET_EVERY_MS = 60_000;
 /** For what is in flight when the queue is asked to end. */
 const STOP_MS = 5_000;
@@ -157,7 +159,10 @@ function makeApp({ tokens, queues, takers, streams, limits, clock, log }: AppPar
   app.setNotFoundHandler(({ method, url }) => {
     throw new RelevoError("route_not_found", "There is no such route.", { found: `${method} ${url}` });
   });
-  app.get("/healthz", async () => ({ ok: true }));
+  app.get("/healthz", async () => {
+    if (queues.trouble !== undefined) throw queues.trouble;
+    return { ok: true };
+  });
   app.get("/metrics", async (_request, reply) => reply.type("text/plain; version=0.0.4").send(metricsOf(queues.all())));
   void app.register(async (guarded) => {
     guarded.addHook("onRequest", async ({ headers }) => {
@@ -262,6 +267,8 @@ class Chores {
 
   start(): void {
     void this.#every(SWEEP_EVERY_MS, () => this.#queues.sweep());
+    // That it still fails is what /healthz says.
+    void this.#every(TRY_EVERY_MS, () => this.#queues.tryToWrite().catch(() => undefined));
     void this.#every(FORGET_EVERY_MS, () => this.#queues.forgetOld());
   }
 

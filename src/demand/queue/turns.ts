@@ -25,11 +25,17 @@ export class QueueTurns {
   #waiting: Turn[] = [];
   #running: Promise<void> | undefined;
   #isClosed = false;
+  #trouble: RelevoError | undefined;
 
   /** `afterCommit` runs before the callers are answered. */
   constructor(database: DatabaseSync, afterCommit: () => void) {
     this.#database = database;
     this.#afterCommit = afterCommit;
+  }
+
+  /** What the last write came to: why it failed; undefined when it did not. A commit that changed nothing touches no disk, and says nothing. */
+  get trouble(): RelevoError | undefined {
+    return this.#trouble;
   }
 
   /** Settles when it is durable. `work` must not wait for anything. */
@@ -58,21 +64,28 @@ export class QueueTurns {
 
   #commit(group: readonly Turn[]): void {
     const outcomes: Outcome[] = [];
+    const before = this.#trouble === undefined ? 0 : this.#changes();
     try {
       this.#database.exec("BEGIN IMMEDIATE");
       for (const { work } of group) outcomes.push(this.#inSavepoint(work));
       this.#database.exec("COMMIT");
     } catch (error) {
       const failure = this.#rollBack(error);
+      this.#trouble = failure;
       for (const { reject } of group) reject(failure);
       return;
     }
+    if (this.#trouble !== undefined && this.#changes() !== before) this.#trouble = undefined;
     this.#afterCommit();
     for (const [index, { resolve, reject }] of group.entries()) {
       const outcome = outcomes[index] as Outcome;
       if ("error" in outcome) reject(outcome.error);
       else resolve(outcome.value as never);
     }
+  }
+
+  #changes(): unknown {
+    return this.#database.prepare("SELECT total_changes() AS count").get()?.["count"];
   }
 
   #inSavepoint(work: () => unknown): Outcome {
