@@ -45,8 +45,8 @@ export function signBody(body: string | Uint8Array, secret: string): string {
 }
 
 export interface WebhookAccess {
-  /** A sender may sign with this, or with what it tells now. */
-  readonly secret: string | (() => string) | null;
+  /** A sender may sign with this, or with what it tells now; while it tells undefined, no signature is good. */
+  readonly secret: string | (() => string | undefined) | null;
   /** Or send a token, which was looked at before. */
   readonly hasTokens: boolean;
 }
@@ -58,7 +58,7 @@ export interface WebhookAccess {
 export function assertSigned({ secret, hasTokens }: WebhookAccess, signature: string | undefined, body: Uint8Array): void {
   if (secret === null) return;
   const current = typeof secret === "string" ? secret : secret();
-  if (signature !== undefined && isSameSecret(signature, signBody(body, current))) return;
+  if (signature !== undefined && current !== undefined && isSameSecret(signature, signBody(body, current))) return;
   const isMissing = signature === undefined;
   throw notSigned(isMissing ? "The notice is not signed." : "The notice's signature or token is wrong.", { hasSecret: true, hasTokens });
 }

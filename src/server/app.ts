@@ -46,7 +46,7 @@ export interface ServerOptions {
   /** Good for everything. Null, and nobody else to tell who calls: none is demanded, which only loopback may. */
   readonly token: string | null;
   /** Of the senders of notices, or what tells it now; the API's token is good too. */
-  readonly webhookSecret: string | (() => string) | null;
+  readonly webhookSecret: string | (() => string | undefined) | null;
   readonly version: string;
 }
 

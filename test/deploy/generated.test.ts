@@ -341,3 +341,10 @@ function versionOf(): Record<string, unknown> {
 function schemaOfServer(): Record<string, unknown> {
   return (versionOf()["schema"] as { openAPIV3Schema: Record<string, unknown> }).openAPIV3Schema;
 }
+
+test("the one token and the webhook's secret are files, so that what is exchanged counts without a restart", () => {
+  const text = files.get("control-plane/controller.yaml") ?? "";
+  expect(text).toContain("--webhook-secret-file=/etc/relevo/access/webhook");
+  expect(text).toMatch(/name: RELEVO_TOKEN_FILE\n\s+value: "?\/etc\/relevo\/access\/token/);
+  expect(text).not.toMatch(/name: (RELEVO_TOKEN|RELEVO_WEBHOOK_SECRET)\n/);
+});

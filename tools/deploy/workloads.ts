@@ -29,9 +29,12 @@ const AGENT_PRIORITY = "system-node-critical";
 /** Until those before it have heard that it goes. */
 const LEAVE_S = 5;
 
-const fromSecret = (name: string, secret: string, key: string, optional = false): Json => ({
+/** As files, not as variables: what is exchanged there counts without a restart. */
+const ACCESS_PATH = "/etc/relevo/access";
+
+const fromSecret = (name: string, secret: string, key: string): Json => ({
   name,
-  valueFrom: { secretKeyRef: { name: secret, key, ...(optional ? { optional } : {}) } },
+  valueFrom: { secretKeyRef: { name: secret, key } },
 });
 const fromPod = (name: string, fieldPath: string): Json => ({ name, valueFrom: { fieldRef: { fieldPath } } });
 const probe = (path: string, port: string, rest: Json = {}): Json => ({ httpGet: { path, port }, ...rest });
@@ -77,14 +80,14 @@ export function controller(settings: Settings): readonly Json[] {
       `--advertise=http://${CONTROLLER_SERVICE}.${settings.namespace}.svc:${PORTS.api}`,
       `--instances-account=${INSTANCES_ACCOUNT}`,
       "--priority-classes",
+      `--webhook-secret-file=${ACCESS_PATH}/webhook`,
       ...wanted("args"),
       ...more("controller", settings),
     ],
     env: [
       fromSecret("RELEVO_STORE", storeSecret, "url"),
       { name: "RELEVO_STORE_PASSWORD_FILE", value: "/etc/relevo/store/password" },
-      fromSecret("RELEVO_TOKEN", tokenSecret, "token", true),
-      fromSecret("RELEVO_WEBHOOK_SECRET", tokenSecret, "webhook", true),
+      { name: "RELEVO_TOKEN_FILE", value: `${ACCESS_PATH}/token` },
       fromPod("POD_NAME", "metadata.name"),
       fromPod("POD_NAMESPACE", "metadata.namespace"),
       fromPod("POD_IP", "status.podIP"),
@@ -94,13 +97,18 @@ export function controller(settings: Settings): readonly Json[] {
     livenessProbe: probe("/healthz", "api", { periodSeconds: 10, failureThreshold: 6, timeoutSeconds: 5 }),
     readinessProbe: probe("/readyz", "api", { periodSeconds: 5, failureThreshold: 2, timeoutSeconds: 5 }),
     resources: { requests: { cpu: "250m", memory: "512Mi" }, limits: { memory: "1536Mi" } },
-    volumeMounts: [{ name: "store", mountPath: "/etc/relevo/store", readOnly: true }, ...wanted("volumeMounts")],
+    volumeMounts: [
+      { name: "store", mountPath: "/etc/relevo/store", readOnly: true },
+      { name: "access", mountPath: ACCESS_PATH, readOnly: true },
+      ...wanted("volumeMounts"),
+    ],
   };
   const pod = podSpec("controller", settings, container, {
     automountServiceAccountToken: true,
     terminationGracePeriodSeconds: 30,
     volumes: [
       { name: "store", secret: { secretName: storeSecret, defaultMode: 0o440, items: [{ key: "password", path: "password" }] } },
+      { name: "access", secret: { secretName: tokenSecret, defaultMode: 0o440, optional: true } },
       ...wanted("volumes"),
     ],
   });

@@ -47,12 +47,14 @@ export async function controller(context: CliContext, options: ControllerCommand
       allowed: "both --absorb-per-second and --absorb-at-once, or neither",
     });
   const { runController } = await import("../processes/controller-process.ts");
+  const fileOf = (file: string | undefined) =>
+    file === undefined || file === "" ? null : { path: resolve(context.cwd, file), read: () => secretOf(context, file) };
   await runController({
     ...rest,
     kubeconfig: kubeconfig ?? context.env.KUBECONFIG,
     ...storeTargetOf(context, { store, storePasswordFile }),
     leaseKeyFile: leaseKeyFile === undefined ? undefined : resolve(context.cwd, leaseKeyFile),
-    token: context.env.RELEVO_TOKEN || null,
+    token: context.env.RELEVO_TOKEN || fileOf(context.env.RELEVO_TOKEN_FILE),
     access: {
       tokenFile: tokenFile === undefined ? undefined : resolve(context.cwd, tokenFile),
       kubernetes: auth === "kubernetes",
@@ -66,10 +68,7 @@ export async function controller(context: CliContext, options: ControllerCommand
             ...{ listen: kedaScaler, certFile: path(kedaTlsCert), keyFile: path(kedaTlsKey) },
             ...{ clientCaFile: path(kedaClientCa), tokenFile: path(kedaTokenFile) },
           },
-    webhookSecret:
-      webhookSecretFile === undefined
-        ? (context.env.RELEVO_WEBHOOK_SECRET ?? null)
-        : { path: resolve(context.cwd, webhookSecretFile), read: () => secretOf(context, webhookSecretFile) },
+    webhookSecret: webhookSecretFile === undefined ? (context.env.RELEVO_WEBHOOK_SECRET ?? null) : fileOf(webhookSecretFile),
     spotLeadMs: spotLead,
     queues: {
       urls: sqsQueue,

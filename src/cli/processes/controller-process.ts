@@ -5,6 +5,7 @@ import { ConnectionFile } from "../../demand/connection-file.ts";
 import { readConnections } from "../../demand/read-connections.ts";
 import { driverFor } from "../../drivers/drivers.ts";
 import { LeaseTokens } from "../../lease/token.ts";
+import { RelevoError } from "../../kernel/errors.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { systemClock, systemIds, systemRandom } from "../../kernel/system.ts";
 import type { KubeApi } from "../../kube/api.ts";
@@ -16,6 +17,7 @@ import { KubernetesAccess } from "../../server/kubernetes-access.ts";
 import { createLogger, type Logger } from "../../server/log.ts";
 import { createMetrics } from "../../server/metrics.ts";
 import { RENEW_PATH } from "../../server/routes/leases.ts";
+import { oneToken } from "../../server/one-token.ts";
 import { TokenFile } from "../../server/token-file.ts";
 import { WatchedFile } from "../../server/watched-file.ts";
 import { VERSION } from "../version.ts";
@@ -34,9 +36,10 @@ export interface ControllerProcessOptions extends ControllerStoreOptions {
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
-  readonly token: string | null;
+  /** Of a file: as `webhookSecret`. */
+  readonly token: string | SecretFile | null;
   /** Of a file: what is in it counts, also when that changes. `read` throws when it is none. */
-  readonly webhookSecret: string | { readonly path: string; readonly read: () => string } | null;
+  readonly webhookSecret: string | SecretFile | null;
   /** Who else may call, beside whoever has `token`. */
   readonly access?: AccessOptions | undefined;
   readonly spotLeadMs?: number | undefined;
@@ -61,6 +64,12 @@ export interface ControllerProcessOptions extends ControllerStoreOptions {
   readonly logLevel: string;
 }
 
+/** `read` throws, with `found: "ENOENT"` when there is no file, as where a Secret is optional: until there is one nobody is let in by it. */
+export interface SecretFile {
+  readonly path: string;
+  readonly read: () => string;
+}
+
 export interface AccessOptions {
   readonly tokenFile?: string | undefined;
   /** The API server is asked who calls. */
@@ -82,7 +91,8 @@ export async function runController(options: ControllerProcessOptions): Promise<
   options.queues?.urls.forEach(assertQueueUrl);
   const asked = untilAskedToEnd();
   const log = createLogger({ level: options.logLevel, name: "controller", clock: systemClock });
-  const webhookSecret = webhookSecretOf(options.webhookSecret, log);
+  const webhookSecret = secretOf(options.webhookSecret, "secret", log);
+  const token = secretOf(options.token, "token", log);
   const connections = options.connections === undefined ? undefined : connectionsIn(options.connections, log);
   const { store, leaseKey } = await openControllerStore(options);
   const kube = await loadKubeApi({ kubeconfig: options.kubeconfig, context: options.context, limits: limitsOf(options) });
@@ -119,13 +129,13 @@ export async function runController(options: ControllerProcessOptions): Promise<
     cluster: { hasPriorityClasses: options.priorityClasses ?? false },
   });
   const server = await createServer({
-    options: { host: options.host, token: options.token, webhookSecret, version: VERSION },
+    options: { host: options.host, token: typeof token === "function" ? null : token, webhookSecret, version: VERSION },
     controlPlane: composed.controlPlane,
     metrics,
     log,
     clock: systemClock,
     leaseTokens,
-    authenticators: authenticatorsOf(options.access, kube, log),
+    authenticators: [...(typeof token === "function" ? [oneToken(token)] : []), ...authenticatorsOf(options.access, kube, log)],
   });
   const url = await server.listen({ host: options.host, port: options.port });
   reachedAt ||= url;
@@ -168,17 +178,34 @@ function connectionsIn(path: string, log: Logger): ConnectionFile {
   });
 }
 
-function webhookSecretOf(given: ControllerProcessOptions["webhookSecret"], log: Logger): string | (() => string) | null {
+function secretOf(given: string | SecretFile | null, what: "secret" | "token", log: Logger): string | (() => string | undefined) | null {
   if (given === null || typeof given === "string") return given;
-  const fields = { event: "secret_file", path: given.path };
-  const file = new WatchedFile({
-    ...{ ...given, clock: systemClock },
+  const fields = { event: `${what}_file`, path: given.path };
+  const file = new WatchedFile<string | undefined>({
+    ...{ path: given.path, clock: systemClock },
+    read: presentOf(given),
     onRead: (now, before) => {
-      if (now !== before) log.info(fields, "the secret was exchanged in its file: only what is signed with the new one is taken");
+      if (now !== before) log.info(fields, `the ${what} was exchanged in its file: only the new one is good`);
     },
-    onTrouble: (trouble) => log.error(fields, `the secret from before stays: ${trouble}`),
+    onTrouble: (trouble) => log.error(fields, `the ${what} from before stays: ${trouble}`),
   });
+  if (file.current() === undefined) log.info(fields, `there is no ${what} in its file: nobody is let in by it`);
   return () => file.current();
+}
+
+/** Undefined as long as there was no file: one that goes later leaves what was in it. */
+export function presentOf({ read }: SecretFile): () => string | undefined {
+  let wasThere = false;
+  return () => {
+    try {
+      const secret = read();
+      wasThere = true;
+      return secret;
+    } catch (error) {
+      if (!wasThere && error instanceof RelevoError && error.found === "ENOENT") return undefined;
+      throw error;
+    }
+  };
 }
 
 function authenticatorsOf(access: AccessOptions | undefined, kube: KubeApi, log: Logger): readonly Authenticator[] {
