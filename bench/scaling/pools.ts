@@ -39,6 +39,7 @@ const SIGNALS: Readonly<Record<SignalKind, (name: string) => Readonly<Record<str
   sqs: (name) => ({ queue: name }),
   pubsub: (name) => ({ project: "p", subscription: name }),
   prometheus: (name) => ({ query: `sum(jobs{queue="${name}"})`, flowLabel: "queue" }),
+  trino: () => ({}),
   "external-metric": (name) => ({ metric: name }),
 };
 const KINDS = Object.keys(SIGNALS) as readonly SignalKind[];

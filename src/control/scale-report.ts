@@ -59,6 +59,8 @@ function namesOf(signal: SignalSpec): readonly string[] {
       return [signal.project, signal.subscription];
     case "external-metric":
       return [signal.metric];
+    case "trino":
+      return ["queries"];
     case "postgresql":
     case "prometheus":
       return ["query"];

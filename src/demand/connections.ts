@@ -51,6 +51,21 @@ export const connectionSchema = z.discriminatedUnion("kind", [
     auth: z.union([z.strictObject({ keyFile: z.string() }), z.literal("metadata"), z.literal("none")]).default("metadata"),
   }),
   z.strictObject({ ...common, kind: z.literal("prometheus"), url: httpUrl, bearerToken: token.optional(), tls }),
+  z
+    .strictObject({
+      ...common,
+      kind: z.literal("trino"),
+      /** Of one coordinator. */
+      url: httpUrl,
+      user: token.default("relevo"),
+      password: z.string().optional(),
+      bearerToken: token.optional(),
+      tls,
+    })
+    .refine(({ url, password, bearerToken }) => url.startsWith("https:") || (password ?? bearerToken) === undefined, {
+      path: ["url"],
+      message: "a password or a token goes over https alone: a coordinator takes none otherwise",
+    }),
 ]);
 export type Connection = z.output<typeof connectionSchema>;
 export type ConnectionKind = Connection["kind"];

@@ -14,6 +14,14 @@ export interface JsonCall {
   readonly form?: Readonly<Record<string, string>>;
   /** Statuses that mean our credentials; by default 401 and 403. */
   readonly refusals?: readonly number[];
+  /** By default 1 MiB. */
+  readonly bytesMax?: number;
+}
+
+interface TextAnswer {
+  readonly text: string;
+  /** The server's own clock, to the second; null: it did not say. */
+  readonly date: Instant | null;
 }
 
 export interface JsonAnswer {
@@ -26,26 +34,32 @@ export interface JsonAnswer {
 const ANSWER_BYTES_MAX = 2 ** 20;
 const REFUSALS: readonly number[] = [401, 403];
 
-/**
- * Throws `demand_credentials_refused` for a refusal, `demand_missing` for 404, `demand_unreachable` for any other status, a broken or an endless answer, and
- * `demand_type_changed` for what is no JSON. A server's own words are the error's `found`.
- */
+/** As `fetchText`; throws `demand_type_changed` for what is no JSON. */
 export async function fetchJson(call: JsonCall, signal: AbortSignal): Promise<JsonAnswer> {
+  const { text, date } = await fetchText(call, signal);
+  return { body: parseJson(text, call.who), date };
+}
+
+/**
+ * Throws `demand_credentials_refused` for a refusal, `demand_missing` for 404, `demand_unreachable` for any other status, a broken or an endless answer. A
+ * server's own words are the error's `found`.
+ */
+export async function fetchText(call: JsonCall, signal: AbortSignal): Promise<TextAnswer> {
   const { who, refusals = REFUSALS } = call;
-  const { status, text, date } = await fetchText(call, signal);
+  const { status, text, date } = await ask(call, signal);
   if (status < 200 || status >= 300) {
     const found = `${status} ${text.slice(0, 400)}`.trim();
     if (refusals.includes(status)) throw demandError("credentials_refused", `${who} refuses our credentials`, { found });
     if (status === 404) throw demandError("missing", `${who} knows nothing at this address`, { found });
     throw demandError("unreachable", `${who} answered with an error`, { found });
   }
-  return { body: parseJson(text, who), date };
+  return { text, date };
 }
 
-async function fetchText(
-  { url, who, headers = {}, dispatcher, form }: JsonCall,
+async function ask(
+  { url, who, headers = {}, dispatcher, form, bytesMax = ANSWER_BYTES_MAX }: JsonCall,
   signal: AbortSignal,
-): Promise<{ readonly status: number; readonly text: string; readonly date: Instant | null }> {
+): Promise<TextAnswer & { readonly status: number }> {
   try {
     const answer = await request(url, {
       method: form === undefined ? "GET" : "POST",
@@ -58,7 +72,7 @@ async function fetchText(
       signal,
       ...(dispatcher === undefined ? {} : { dispatcher }),
     });
-    const text = await boundedText(answer.body, who);
+    const text = await boundedText(answer.body, who, bytesMax);
     const said = answer.headers["date"];
     return { status: answer.statusCode, text, date: typeof said === "string" ? (parseInstant(said) ?? null) : null };
   } catch (error) {
@@ -67,12 +81,12 @@ async function fetchText(
 }
 
 /** Leaving the loop ends the connection: the rest is not read. */
-async function boundedText(body: AsyncIterable<Uint8Array>, who: string): Promise<string> {
+async function boundedText(body: AsyncIterable<Uint8Array>, who: string, bytesMax: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    if (bytes > ANSWER_BYTES_MAX) throw demandError("unreachable", `the answer of ${who} is larger than ${ANSWER_BYTES_MAX} bytes`);
+    if (bytes > bytesMax) throw demandError("unreachable", `the answer of ${who} is larger than ${bytesMax} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes).toString("utf8");

@@ -10,6 +10,7 @@ import { queueAdapter } from "./queue/adapter.ts";
 import { redisListAdapter } from "./redis/list-adapter.ts";
 import { redisStreamAdapter } from "./redis/stream-adapter.ts";
 import { sqsAdapter } from "./sqs/adapter.ts";
+import { trinoAdapter } from "./trino/adapter.ts";
 
 export type DemandAdapters = { readonly [K in SignalKind]?: DemandAdapter<K> };
 
@@ -23,4 +24,5 @@ export const DEMAND_ADAPTERS: DemandAdapters = {
   sqs: sqsAdapter,
   kafka: kafkaAdapter,
   pubsub: pubsubAdapter,
+  trino: trinoAdapter,
 };

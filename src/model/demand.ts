@@ -24,6 +24,8 @@ export const signalSchema = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("pubsub"), connection: name, project: text, subscription: text }),
   /** An instant query with one sample. `flowLabel`: the label of the sample that says whose backlog it is. */
   z.strictObject({ kind: z.literal("prometheus"), connection: name, query, ageQuery: query.optional(), flowLabel: text }),
+  /** The queries that a coordinator has; it says itself which environment it is of. */
+  z.strictObject({ kind: z.literal("trino"), connection: name }),
   /** Of `external.metrics.k8s.io`, in the Pool's namespace. `flowLabel`: the metric label that says whose backlog it is; absent: the metric's name is the flow. */
   z.strictObject({
     kind: z.literal("external-metric"),
@@ -46,6 +48,7 @@ export const CONNECTION_OF = {
   sqs: "sqs",
   pubsub: "google-monitoring",
   prometheus: "prometheus",
+  trino: "trino",
   "external-metric": null,
 } as const satisfies Readonly<Record<SignalKind, string | null>>;
 
@@ -58,8 +61,8 @@ export interface DemandReading {
   /** Of the oldest that waits; null: the source does not say, or none waits. */
   readonly oldestAgeMs: number | null;
   /**
-   * Whose backlog it is: `queue/NAME`, `redis/LIST`, `redis/STREAM/GROUP`, `kafka/TOPIC/GROUP`, `sqs/QUEUE`, `pubsub/PROJECT/SUBSCRIPTION`; of a query or a
-   * metric what its `flow` column or label says. Compared with the pool's `worker.flow` (K1).
+   * Whose backlog it is: `queue/NAME`, `redis/LIST`, `redis/STREAM/GROUP`, `kafka/TOPIC/GROUP`, `sqs/QUEUE`, `pubsub/PROJECT/SUBSCRIPTION`,
+   * `trino/ENVIRONMENT`; of a query or a metric what its `flow` column or label says. Compared with the pool's `worker.flow` (K1).
    */
   readonly flow: string;
   /** The source's own time of the value; null: as of the answer. */
