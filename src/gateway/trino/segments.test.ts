@@ -1,6 +1,7 @@
 /** Spooled segments: their addresses carry no query id, so each leaves with a signed token. */
 import { expect, test } from "vitest";
 import { checkCounts } from "../testing/gateway.ts";
+import { signSegments } from "./segments.ts";
 import { follow, type Page, post, sessionsAt, startFleet } from "./testing/fleet.ts";
 
 interface Segments {
@@ -46,4 +47,36 @@ test("an address without a token, with a forged one, or of a cluster that is gon
   await apply([one.member({ state: "sealed" }), two.member()]);
   expect(await codeOf(uri)).toEqual([410, "segment_lost"]);
   expect(two.paths).toEqual([]);
+});
+
+test("of a page only the addresses that lead here change, whatever its rows hold, and many are changed at once", () => {
+  const base = "http://trino:8443";
+  const segment = (index: number) => ({
+    type: "spooled",
+    uri: `${base}/v1/spooled/download/${index}`,
+    ackUri: `${base}/v1/spooled/ack/${index}`,
+  });
+  const trap = { type: "inline", data: `"uri":"${base}/v1/spooled/download/0"` };
+  const data = { encoding: "json", segments: [trap, ...Array.from({ length: 5_000 }, (_, index) => segment(index))] };
+  const page = JSON.stringify({ id: "q", data, stats: { processedBytes: 1 } }).replace(
+    '"processedBytes":1',
+    '"processedBytes":9223372036854775807',
+  );
+  let count = 0;
+
+  const changed = signSegments(Buffer.from(page), base, () => `t${count++}`)?.toString() ?? "";
+
+  expect(count).toBe(5_000);
+  const expected = page.replaceAll(
+    /\/v1\/spooled\/(?:download|ack)\/(\d+)"(?=[,}])/g,
+    (whole, index: string) => `${whole.slice(0, -1)}?relevo=t${index}"`,
+  );
+  expect(changed).toBe(expected);
+  expect(changed).toContain('"processedBytes":9223372036854775807');
+});
+
+test("a page without such addresses, or that is no page, is left alone", () => {
+  const sign = () => "t";
+  for (const text of ['{"data":{"segments":[{"type":"spooled","uri":"http://storage/v1/spooled/x"}]}}', '{"data":[[1]]}', "{", "null"])
+    expect(signSegments(Buffer.from(text), "http://trino:8443", sign)).toBeUndefined();
 });

@@ -2,23 +2,28 @@
 const PARAMETER = "relevo";
 const SPOOLED = "/v1/spooled/";
 
+/** An address as it stands in a page. What rows or texts hold cannot look like it: their quotes are escaped. */
+const ADDRESS = /("(?:uri|ackUri)"\s*:\s*)("(?:[^"\\]|\\.)*")/g;
+
 /**
  * The page with the addresses of its spooled segments changed by `sign`, as far as they lead here; undefined when there is none. Only these texts change: numbers
  * and rows stay as they were written.
  */
 export function signSegments(page: Buffer, base: string, sign: () => string): Buffer | undefined {
   const text = page.toString();
-  const addresses = segmentAddresses(text).filter((segment) => segment.some((address) => leadsHere(address, base)));
-  if (addresses.length === 0) return undefined;
-  const changed = addresses.reduce((before, segment) => {
-    // Its address and that of its acknowledgement are one session.
+  const signed = new Map<string, string>();
+  for (const addresses of segmentAddresses(text)) {
+    const own = addresses.filter((address) => leadsHere(address, base));
+    if (own.length === 0) continue;
+    // A segment's address and that of its acknowledgement are one session.
     const token = sign();
-    return segment.reduce(
-      (page, address) =>
-        leadsHere(address, base) ? page.replaceAll(JSON.stringify(address), () => JSON.stringify(withToken(address, token))) : page,
-      before,
-    );
-  }, text);
+    for (const address of own) signed.set(address, withToken(address, token));
+  }
+  if (signed.size === 0) return undefined;
+  const changed = text.replace(ADDRESS, (whole, name: string, literal: string) => {
+    const address = signed.get(JSON.parse(literal) as string);
+    return address === undefined ? whole : `${name}${JSON.stringify(address)}`;
+  });
   return Buffer.from(changed);
 }
 
