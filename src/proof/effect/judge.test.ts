@@ -13,6 +13,7 @@ function evidence(change: Partial<Evidence>): Evidence {
     kind: "config",
     declared: "600MB",
     owner: null,
+    isMadeBefore: false,
     rendered: value("600MB", "ConfigMap c"),
     delivered: value("600MB", "etc/config.properties in pod p"),
     changedAt: CHANGED,
@@ -33,7 +34,7 @@ describe("how far a key has come (T1)", () => {
   test.each<[string, Partial<Evidence>, EffectState]>([
     ["a config file counts when the process started after its change", {}, "effective"],
     ["and is stale in a process that is older (T15)", { startedAt: CHANGED - 60_000 }, "stale"],
-    ["or as old as the clocks can tell (T15)", { startedAt: CHANGED + 900 }, "stale"],
+    ["or began at any time before it (T15)", { startedAt: CHANGED - 1 }, "stale"],
     ["nobody says when the process started: delivered", { startedAt: null }, "delivered"],
     ["nobody says when it changed: delivered", { changedAt: null }, "delivered"],
     ["a process that says otherwise is believed", { process: says("300MB") }, "dropped"],
@@ -65,7 +66,8 @@ describe("how far a key has come (T1)", () => {
     ["a process that says it needs no file", { delivered: UNREAD, process: says("600MB") }, "effective"],
     ["a call that is refused and no file read: rendered", { kind: "access", delivered: UNREAD, process: not }, "rendered"],
     ["nothing rendered can be read: declared", { rendered: UNREAD }, "declared"],
-    ["a blueprint that is newer than the object: declared", { rendered: value("300MB", "ConfigMap c") }, "declared"],
+    ["somebody changed the object: declared", { rendered: value("300MB", "ConfigMap c") }, "declared"],
+    ["an instance of an earlier blueprint is stale (T15)", { rendered: value("300MB", "ConfigMap c"), isMadeBefore: true }, "stale"],
   ])("%s", (_name, change, state) => {
     expect(judge(evidence(change)).state).toBe(state);
   });

@@ -41,9 +41,11 @@ export interface Evidence {
   readonly owner: Owner | null;
   readonly rendered: Seen;
   readonly delivered: Seen;
-  /** When what is rendered got its present value; null: unknown. */
+  /** The instance was made from another blueprint than that of today. */
+  readonly isMadeBefore: boolean;
+  /** When what the process reads got its present value, at the latest; null: unknown. */
   readonly changedAt: Instant | null;
-  /** Of the process; null: nobody says, or there is none. */
+  /** Of the process, at the earliest; null: nobody says, or there is none. */
   readonly startedAt: Instant | null;
   readonly process: ProcessSays;
 }
@@ -55,8 +57,6 @@ export interface Verdict {
 }
 
 const RESTART = "restart its instances through the ordinary lifecycle: relevo check POOL --restart";
-/** Times of objects are in whole seconds, and that of a start that is reckoned from an uptime is no better. */
-const CLOCK_GRAIN_MS = 1_000;
 
 export function judge(seen: Evidence): Verdict {
   return judgeRendered(seen) ?? judgeDelivered(seen) ?? judgeEffective(seen);
@@ -64,7 +64,7 @@ export function judge(seen: Evidence): Verdict {
 
 const verdict = (state: EffectState, message: string, todo: string | null = null): Verdict => ({ state, message, todo });
 
-function judgeRendered({ declared, owner, rendered }: Evidence): Verdict | undefined {
+function judgeRendered({ declared, owner, rendered, isMadeBefore }: Evidence): Verdict | undefined {
   if (rendered.seen === "value" && isSameValue(rendered.value, declared)) return undefined;
   const found = rendered.seen === "value" ? `${rendered.where} has ${rendered.value}` : `${rendered.where} has nothing of it`;
   if (rendered.seen === "unread") return verdict("declared", `${rendered.where} could not be read`, "see why, then check again");
@@ -77,7 +77,8 @@ function judgeRendered({ declared, owner, rendered }: Evidence): Verdict | undef
       `${owner.name} accepted it and rendered something else: ${found}`,
       "its operator knows no such setting: docs/check.md",
     );
-  return verdict("declared", found, "apply it, and replace the instances that were made before");
+  if (isMadeBefore) return verdict("stale", `the instance was made before the change: ${found}`, RESTART);
+  return verdict("declared", found, "somebody changed the object after Relevo had made it: see who, and replace the instance");
 }
 
 function judgeDelivered({ kind, declared, delivered, rendered, changedAt, startedAt, process }: Evidence): Verdict | undefined {
@@ -149,7 +150,6 @@ function unlike({ changedAt, startedAt }: Evidence, found: string): Verdict {
   return verdict("stale", found, RESTART);
 }
 
-/** Within the grain of the clocks the process counts as the older one: that costs a restart, the other way round a false proof. */
 function isOld(changedAt: Instant | null, startedAt: Instant | null): boolean {
-  return changedAt !== null && startedAt !== null && startedAt < changedAt + CLOCK_GRAIN_MS;
+  return changedAt !== null && startedAt !== null && startedAt < changedAt;
 }
