@@ -10,9 +10,13 @@ type Ended = (code: ExitCode) => void;
 export function addScaling(program: Command, context: CliContext, ended: Ended): void {
   program
     .command("check")
-    .description("before the size of a pool is left to Relevo: signal, credentials, flow, value and owner at each site; changes nothing")
+    .description(
+      "what stands in the way of a pool, and how far each setting of its Trino clusters has come; changes nothing unless it is asked to",
+    )
     .argument("[pool]")
     .option("-f, --filename <file>", "of a document that is not applied yet, or - for standard input")
+    .option("--restart", "instances with a stale setting are replaced as in any drain, and checked again")
+    .addOption(durationOption("--for <duration>", "so long that may take", 900_000))
     .action(async (pool: string | undefined, _options, command: Command) =>
       ended(await (await import("./scaling/check.ts")).check(context, pool, optionsOf(command))),
     );

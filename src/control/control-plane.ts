@@ -47,6 +47,7 @@ import type { Journal } from "./journal.ts";
 import type { Leases } from "./leases.ts";
 import type { Members } from "./members.ts";
 import type { Preflight } from "./preflight-gate.ts";
+import type { ProveEffect } from "./prove-effect.ts";
 import { protectionOf } from "./protection.ts";
 import { findWitnesses, listCordons, listNodes } from "./node-desk.ts";
 import type { PoolEntry } from "./pool-informer.ts";
@@ -86,6 +87,8 @@ export interface ControlPlaneParts {
   readonly examine?: (() => Promise<readonly Finding[]>) | undefined;
   /** Looks at what a pool's size would follow; absent: nobody does. */
   readonly preflight?: Preflight | undefined;
+  /** Proves the configuration of a pool's instances by its effect; absent: nobody does. */
+  readonly proveEffect?: ProveEffect | undefined;
   readonly clock: Clock & { notBefore?(stamp: Instant): void };
   readonly ids: Ids;
 }
@@ -169,6 +172,15 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     preflight: async (subject) => {
       const document = typeof subject === "string" ? getEntry(parts, subject).document : subject;
       return (await parts.preflight?.(document)) ?? [];
+    },
+    proveEffect: async (pool) => {
+      const { document, blueprintHash } = getEntry(parts, pool);
+      const site = document.spec.sites[0] ?? "local";
+      const living = ((await store.readPool(pool))?.instances ?? []).filter(
+        ({ phase, objects }) => !isLeaving(phase) && objects.length > 0,
+      );
+      const instances = living.map((record) => ({ id: record.id, blueprintHash: record.blueprintHash, site }));
+      return (await parts.proveEffect?.({ document, blueprintHash, instances })) ?? { rows: [], notes: [] };
     },
   };
 }

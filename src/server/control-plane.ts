@@ -12,6 +12,7 @@ import type { ControllerLine, GatewayReport, RouteCounts } from "../model/member
 import type { Phase } from "../model/phase.ts";
 import type { PodLossCounts } from "../model/pod-loss.ts";
 import type { PoolDocument, PoolSpec } from "../model/pool.ts";
+import type { EffectReport } from "../model/effect.ts";
 import type { PreflightRow } from "../model/preflight.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { PromotionDraft, PromotionException } from "../model/promotion.ts";
@@ -128,6 +129,8 @@ export interface ControlPlane {
   protection(pool: string): Promise<readonly PodProtection[]>;
   /** Whether the size of a pool (`namespace/name`), or of one as this document has it, could be left to Relevo; changes nothing. Throws `pool_not_found`. */
   preflight(subject: string | PoolDocument): Promise<readonly PreflightRow[]>;
+  /** How far each setting of its instances has come; asks their processes, changes nothing. Throws `pool_not_found`. */
+  proveEffect(pool: string): Promise<EffectReport>;
   /** As its document has it, with defaults. Throws `pool_not_found`. */
   specOf(pool: string): Promise<PoolSpec>;
   /** What is wrong with the cluster and the store under this controller; changes nothing. */

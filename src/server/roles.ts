@@ -56,6 +56,7 @@ export const ROUTE_NEEDS: Readonly<Record<string, Need>> = {
   "POST /v1/exceptions/:exception/follow-ups/:index/done": "operator",
   // calls others with the controller's credentials, as the document says that somebody applied
   "GET /v1/pools/:namespace/:name/check": "operator",
+  "GET /v1/pools/:namespace/:name/effect": "operator",
 
   // what makes workloads, gives obligations up, or overrules what the store or another owner says
   "POST /v1/apply": "admin",

@@ -1,4 +1,6 @@
 /** `relevo controller`: the HTTP API, the webhooks, the reconcile loop; the only kind of process that opens the store. */
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { FreezeConfigs } from "../../control/freeze-config.ts";
 import { electedMembers, type Members } from "../../control/members.ts";
 import { ConnectionFile } from "../../demand/connection-file.ts";
@@ -22,6 +24,8 @@ import { TokenFile } from "../../server/token-file.ts";
 import { WatchedFile } from "../../server/watched-file.ts";
 import { VERSION } from "../version.ts";
 import { tellReady, untilAskedToEnd } from "./child.ts";
+import { embeddedSight } from "../../proof/effect/embedded-sight.ts";
+import type { PodSight } from "../../proof/effect/ports.ts";
 import { composeController } from "./controller.ts";
 import { assertQueueUrl } from "../../notices/sqs/queue-url.ts";
 import type { KedaScalerSetup } from "./keda-scaler.ts";
@@ -86,6 +90,12 @@ export interface ReplicaOptions {
   readonly url?: string | undefined;
 }
 
+/** The embedded cluster keeps its pods beside its kubeconfig. */
+function sightBeside(kubeconfig: string | undefined): { readonly sight?: PodSight } {
+  const dir = kubeconfig === undefined ? undefined : dirname(resolve(kubeconfig));
+  return dir !== undefined && existsSync(join(dir, "embedded.json")) ? { sight: embeddedSight(dir, systemClock) } : {};
+}
+
 /** Runs until it is asked to end. Throws `queue_url_invalid`, `connections_invalid`. */
 export async function runController(options: ControllerProcessOptions): Promise<void> {
   options.queues?.urls.forEach(assertQueueUrl);
@@ -123,6 +133,7 @@ export async function runController(options: ControllerProcessOptions): Promise<
     ...(options.spotLeadMs === undefined ? {} : { spotLeadMs: options.spotLeadMs }),
     ...(options.absorption === undefined ? {} : { absorption: options.absorption }),
     ...(options.instancesAccount === undefined ? {} : { instancesAccount: options.instancesAccount }),
+    ...sightBeside(options.kubeconfig),
     readsEvents: true,
     capabilities: ["events", "apply", "freeze", "doctor", ...(options.access?.kubernetes ? (["access_review"] as const) : [])],
     ownNamespace: options.ownNamespace ?? options.replicas?.namespace ?? null,

@@ -50,6 +50,10 @@ import { PodLosses } from "../../observe/pod-losses.ts";
 import { createWorld } from "../../observe/world.ts";
 import { examineOnce } from "../../proof/cluster/examine.ts";
 import { preflight } from "../../proof/preflight/preflight.ts";
+import { RetryProofs } from "../../control/retry-proofs.ts";
+import { NO_SIGHT, type PodSight } from "../../proof/effect/ports.ts";
+import { proveEffect } from "../../proof/effect/prove.ts";
+import { askRetryPolicy, serverProbes } from "../../proof/effect/server-probe.ts";
 import type { ControlPlane } from "../../server/control-plane.ts";
 import type { Logger } from "../../server/log.ts";
 import type { Metrics } from "../../server/metrics.ts";
@@ -72,8 +76,10 @@ export interface ControllerComposition {
   readonly spotLeadMs?: number;
   /** What the site is known to absorb, where learning begins. */
   readonly absorption?: BeginningAbsorption;
-  /** What is proven to be effective in running processes; absent: nothing is. */
+  /** In the place of asking the running processes. */
   readonly proofs?: ProofSource;
+  /** Where the files in pods can be seen; nowhere when absent. */
+  readonly sight?: PodSight;
   /** Told of each pass, beside the metrics: whoever checks what is planned. */
   readonly onPass?: (pass: Pass) => void;
   /** In the place of `planEvacuation`. */
@@ -224,8 +230,16 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     ...(options.evacuationPolicy === undefined ? {} : { policy: options.evacuationPolicy }),
     log: say,
   });
+  const probes = serverProbes({ clock });
+  const retryProofs = new RetryProofs({
+    ask: (process) => askRetryPolicy(probes, process),
+    clock,
+    onProven: (pool) => controller?.wake(pool),
+    log: say,
+  });
   const onPass = (pass: Pass) => {
     feedPass(metrics, pass, clock.now());
+    retryProofs.observe(pass.snapshot);
     options.onPass?.(pass);
   };
   const podLosses = new PodLosses({
@@ -247,7 +261,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
     demand,
     slots,
     memberStates,
-    ...(options.proofs === undefined ? {} : { proofs: options.proofs }),
+    proofs: options.proofs ?? retryProofs,
     targets,
     notices,
     capacity,
@@ -265,6 +279,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       : {}),
     onLost: (pool) => {
       metrics.forgetPool(pool);
+      retryProofs.forget(pool);
       podLosses.forget(pool);
       jobs.forget(pool);
     },
@@ -296,6 +311,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
       members,
       freezes: options.freezes,
       jobs: (pool) => jobs.of(pool),
+      proveEffect: (subject) => proveEffect(subject, { kube, sight: options.sight ?? NO_SIGHT, probes }),
       preflight: (document) =>
         preflight(document, {
           connections: options.connections ?? { find: () => undefined },

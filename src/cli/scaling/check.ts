@@ -1,22 +1,29 @@
-/** `relevo check POOL` or `-f FILE`: whether a pool's size could be left to Relevo, at each of its sites; one table. Exit code 3 when it could not. */
+/**
+ * `relevo check POOL` or `-f FILE`: what stands in the way of a pool (preflight), and of one that runs how far each of its settings has come (effect); one table.
+ * Exit code 3 when the preflight refuses, else 4 when anything is not effective.
+ */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type PreflightView, preflightView } from "../../server/scale-views.ts";
+import { type EffectReport, effectReportSchema, isEffective } from "../../model/effect.ts";
+import { preflightView } from "../../server/scale-views.ts";
 import { z } from "zod";
 import { connect, poolKeyOf } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { parsePoolFile } from "../documents.ts";
 import { EXIT, type ExitCode, FilesError, UsageError } from "../exit.ts";
-import { palette, renderDocument } from "../output.ts";
+import { renderDocument } from "../output.ts";
+import { type Checked, checkTable } from "./check-table.ts";
+import { restartStale } from "./restart-stale.ts";
 
 export interface CheckOptions extends GlobalOptions {
   readonly filename?: string;
+  /** Rolls instances with a stale setting through the ordinary lifecycle, and checks again. */
+  readonly restart?: boolean;
+  /** How long that may take, ms. */
+  readonly for?: number;
 }
 
-interface Checked {
-  readonly pool: string;
-  readonly rows: readonly PreflightView[];
-}
+const NOTHING_RUNS: EffectReport = { rows: [], notes: [] };
 
 export async function check(context: CliContext, name: string | undefined, options: CheckOptions): Promise<ExitCode> {
   if ((name === undefined) === (options.filename === undefined))
@@ -24,20 +31,31 @@ export async function check(context: CliContext, name: string | undefined, optio
       found: name === undefined ? "neither" : "both",
       allowed: "relevo check POOL, or relevo check -f FILE",
     });
+  if (options.restart === true && name === undefined)
+    throw new UsageError("subject_not_asked", "Only what runs can be restarted.", {
+      found: "-f with --restart",
+      allowed: "relevo check POOL --restart",
+    });
   const client = connect(context, options);
   const checked: Checked[] = [];
   if (name !== undefined) {
     const pool = poolKeyOf(name, options.namespace);
-    checked.push({ pool, rows: await client.list(`/v1/pools/${pool}/check`, preflightView) });
+    const rows = await client.list(`/v1/pools/${pool}/check`, preflightView);
+    const look = (): Promise<EffectReport> => client.get(`/v1/pools/${pool}/effect`, effectReportSchema);
+    const found = await look();
+    const isRestarted = options.restart === true && (await restartStale(context, client, { pool, report: found, withinMs: options.for }));
+    checked.push({ pool, rows, effect: isRestarted ? await look() : found });
   }
   for (const { raw, pool } of await documentsOf(context, options)) {
     const namespace = (raw.metadata as { readonly namespace?: string }).namespace ?? options.namespace;
     const body = { ...raw, metadata: { ...(raw.metadata as object), namespace } };
     const { items: rows } = await client.post("/v1/check", body, z.object({ items: z.array(preflightView) }));
-    checked.push({ pool: `${namespace}/${pool.metadata.name}`, rows });
+    checked.push({ pool: `${namespace}/${pool.metadata.name}`, rows, effect: NOTHING_RUNS });
   }
-  context.out(renderDocument({ items: checked }, options.output) ?? checked.map((each) => textOf(context, each)).join("\n"));
-  return checked.some(({ rows }) => rows.some(({ state }) => state === "refused")) ? EXIT.refused : EXIT.done;
+  const isWide = options.output === "wide";
+  context.out(renderDocument({ items: checked }, options.output) ?? checked.map((each) => checkTable(context, each, isWide)).join("\n"));
+  if (checked.some(({ rows }) => rows.some(({ state }) => state === "refused"))) return EXIT.refused;
+  return checked.every(({ effect }) => isEffective(effect)) ? EXIT.done : EXIT.held;
 }
 
 async function documentsOf(context: CliContext, { filename }: CheckOptions) {
@@ -54,23 +72,4 @@ function read(path: string, name: string): string {
   } catch (cause) {
     throw new UsageError("file_unreadable", `${name} cannot be read.`, { found: (cause as NodeJS.ErrnoException).code, cause });
   }
-}
-
-function textOf(context: CliContext, { pool, rows }: Checked): string {
-  const { green, yellow, red } = palette(context);
-  const widths = { site: Math.max(4, ...rows.map(({ site }) => site.length)), check: 11, state: 7 };
-  const line = (site: string, what: string, state: string, message: string, colour: (text: string) => string = (text) => text) =>
-    `${site.padEnd(widths.site)}  ${what.padEnd(widths.check)}  ${colour(state.padEnd(widths.state))}  ${message}`.trimEnd();
-  const refused = rows.filter(({ state }) => state === "refused").length;
-  return [
-    `pool ${pool}`,
-    line("SITE", "CHECK", "STATE", "FOUND"),
-    ...rows.map(({ site, check: what, state, message, todo }) =>
-      line(site, what, state, todo === null ? message : `${message}; ${todo}`, state === "ok" ? green : state === "refused" ? red : yellow),
-    ),
-    refused === 0
-      ? "nothing stands in the way"
-      : `${refused} ${refused === 1 ? "check refuses" : "checks refuse"}: leave the size to who has it now`,
-    "",
-  ].join("\n");
 }

@@ -8,6 +8,7 @@ import { workerAt } from "../../drivers/trino/worker.ts";
 import { exchangeFolder } from "../gate/exchange-folder.ts";
 import type { ExchangeListing } from "../gate/ports.ts";
 import { trinoEngine } from "../gate/trino-engine.ts";
+import { RETRY_POLICIES, type RetryPolicy } from "../../model/trino.ts";
 import type { ProcessSays } from "./judge.ts";
 import type { ServerProbe, ServerProbes, SessionProperty } from "./ports.ts";
 
@@ -27,6 +28,23 @@ export interface ProbeOptions {
 
 export function serverProbes({ clock, listingAt = folderAt }: ProbeOptions): ServerProbes {
   return (base, user) => probeAt(base, user, clock, listingAt);
+}
+
+export interface AskedProcess {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+}
+
+/** What this coordinator retries, as it took it for a query that shuffled between workers; null: it does not tell. */
+export async function askRetryPolicy(probes: ServerProbes, { host, port, user }: AskedProcess): Promise<RetryPolicy | null> {
+  const probe = probes(`http://${host.includes(":") ? `[${host}]` : host}:${port}`, user);
+  try {
+    const told = await probe.retryPolicy();
+    return RETRY_POLICIES.find((each) => each === told) ?? null;
+  } finally {
+    await probe.close();
+  }
 }
 
 /** A folder, as it is seen from here. */

@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { RelevoError } from "../../kernel/errors.ts";
+import { effectReportSchema } from "../../model/effect.ts";
 import { poolKey, poolSchema } from "../../model/pool.ts";
 import { parseDocument } from "../../model/problems.ts";
 import type { RouteContext } from "../app.ts";
@@ -21,6 +22,18 @@ export const preflightRoutes: FastifyPluginAsyncZod<RouteContext> = async (app, 
       },
     },
     async ({ params }) => ({ items: [...(await controlPlane.preflight(poolKey(params.namespace, params.name)))] }),
+  );
+
+  app.get(
+    "/v1/pools/:namespace/:name/effect",
+    {
+      schema: {
+        summary: "How far each setting of a pool's instances has come; asks their processes, changes nothing",
+        params: poolPath,
+        response: { 200: effectReportSchema },
+      },
+    },
+    async ({ params }) => await controlPlane.proveEffect(poolKey(params.namespace, params.name)),
   );
 
   app.get(

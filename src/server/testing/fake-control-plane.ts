@@ -4,6 +4,7 @@ import { EPOCH_ZERO, epoch } from "../../kernel/epoch.ts";
 import { RelevoError } from "../../kernel/errors.ts";
 import type { Evidence } from "../../model/evidence.ts";
 import type { Finding } from "../../model/finding.ts";
+import type { EffectReport } from "../../model/effect.ts";
 import type { PreflightRow } from "../../model/preflight.ts";
 import type { InstanceRecord } from "../../model/instance.ts";
 import type { ControllerLine, GatewayReport } from "../../model/membership.ts";
@@ -58,6 +59,8 @@ export interface FakeState {
   readiness: Readiness;
   examined: readonly Finding[];
   preflight: readonly PreflightRow[];
+  /** One a look; the last one from then on. */
+  effects: readonly EffectReport[];
   spec: PoolSpec;
   protection: readonly PodProtection[];
   /** Thrown by every change when set. */
@@ -92,6 +95,7 @@ export class FakeControlPlane implements ControlPlane {
       capacity: aCapacity(),
       examined: [],
       preflight: [],
+      effects: [],
       spec: poolSchema.parse(ORDERS_YAML_OBJECT).spec,
       protection: [],
       readiness: { ready: true, checks: [{ name: "store", ok: true, message: "writable" }] },
@@ -125,6 +129,11 @@ export class FakeControlPlane implements ControlPlane {
   examine = async () => this.state.examined;
   specOf: ControlPlane["specOf"] = async () => this.state.spec;
   preflight = async () => this.state.preflight;
+  proveEffect = async (): Promise<EffectReport> => {
+    const [first = { rows: [], notes: [] }, ...later] = this.state.effects;
+    if (later.length > 0) this.state.effects = later;
+    return first;
+  };
   checkStore = async () => this.state.store;
   recoverStore: ControlPlane["recoverStore"] = async (command) => {
     this.#record("recoverStore", command);
