@@ -15,6 +15,8 @@ import { renderStorm, type StormReport } from "../demo/storm/report.ts";
 import { playStorm } from "../demo/storm/storm.ts";
 import { renderReport } from "../demo/table.ts";
 import { renderWorkers, type WorkersReport } from "../demo/workers/report.ts";
+import { renderTrino, type TrinoReport } from "../demo/trino/report.ts";
+import { playTrino } from "../demo/trino/trino.ts";
 import { playWorkers } from "../demo/workers/workers.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import { palette, shellWord } from "../output.ts";
@@ -29,10 +31,18 @@ const DEMOS: Readonly<Record<string, string>> = {
   kubernetes: "a real Kubernetes whose nodes a real Karpenter drifts, and ends at a deadline; and the same without protection (in a clone)",
   workers:
     "workers on a queue: their number follows the backlog; jobs that hang are repaired first; and the same scaled by CPU and by backlog alone",
+  trino:
+    "clusters of a real Trino: replaced without a lost query, a worker that goes at a deadline or dies, a killed coordinator; with controls (in a clone)",
 };
-type DemoName = "main-job" | "storm" | "kubernetes" | "workers";
+type DemoName = "main-job" | "storm" | "kubernetes" | "workers" | "trino";
 /** Between a spot warning and the loss of the node. */
-const DEADLINE_MS: Readonly<Record<DemoName, number>> = { "main-job": 20_000, storm: 60_000, kubernetes: 120_000, workers: 120_000 };
+const DEADLINE_MS: Readonly<Record<DemoName, number>> = {
+  "main-job": 20_000,
+  storm: 60_000,
+  kubernetes: 120_000,
+  workers: 120_000,
+  trino: 40_000,
+};
 const STORM_NODES = 20;
 /** Load for each core; the demo alone is about one for each of two. */
 const BUSY = 2;
@@ -68,7 +78,7 @@ export async function demo(context: CliContext, name: string | undefined, option
   const isSecond = (await findRunning(context)) !== undefined;
   const home = isSecond ? mkdtempSync(join(tmpdir(), "relevo-commands-")) : context.cwd;
   assertRunFileCanBeWritten(home);
-  const chosen: DemoName = name === "storm" || name === "kubernetes" || name === "workers" ? name : "main-job";
+  const chosen: DemoName = name === "storm" || name === "kubernetes" || name === "workers" || name === "trino" ? name : "main-job";
   if ((chosen === "kubernetes" || chosen === "workers") && options.deadline !== undefined)
     throw new UsageError(
       "deadline_not_asked",
@@ -107,7 +117,7 @@ export async function demo(context: CliContext, name: string | undefined, option
 }
 
 interface PlayedDemo {
-  readonly report: DemoReport | StormReport | KubernetesReport | WorkersReport;
+  readonly report: DemoReport | StormReport | KubernetesReport | WorkersReport | TrinoReport;
   /** The same for people. */
   readonly table: string;
   readonly addresses: KubernetesAddresses;
@@ -131,6 +141,10 @@ async function play(name: DemoName, nodes: number, options: DemoOptions): Promis
     case "workers": {
       const { report, stack, connections, stop } = await playWorkers(options);
       return { report, stop, addresses: stack, hasRunFile: true, goOn: workersHints(connections), table: renderWorkers(report) };
+    }
+    case "trino": {
+      const { report, stack, stop } = await playTrino(options);
+      return { report, stop, addresses: stack, hasRunFile: true, goOn: TRINO_HINTS, table: renderTrino(report) };
     }
     case "main-job": {
       const { report, stack, stop } = await playMainJob(options);
@@ -186,6 +200,8 @@ function addresses(
     "",
   ].join("\n");
 }
+
+const TRINO_HINTS = ["get instances --watch", "explain trino", "plan trino"];
 
 function workersHints(connections: string): readonly string[] {
   const fed = `--connections ${shellWord(connections)} --payload '{"frames": 20, "frameMs": 75}'`;
