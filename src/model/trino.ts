@@ -1,6 +1,7 @@
 /** What a Pool of Trino clusters says beside what every Pool says, and the words that are Trino's own. */
 import { z } from "zod";
 import { someTime } from "./duration.ts";
+import { sizingSchema } from "./sizing.ts";
 
 /** As `retry-policy` and the session property `retry_policy` name it. */
 export const RETRY_POLICIES = ["NONE", "QUERY", "TASK"] as const;
@@ -47,6 +48,8 @@ export const trinoSchema = z.strictObject({
   /** The engine's `transaction.idle-timeout`: only the engine ends a transaction that was left open. */
   transactionTimeout: someTime.prefault("5m"),
   routing: routingSchema.prefault({}),
+  /** What the preflight counts with. */
+  sizing: sizingSchema.prefault({}),
 });
 export type TrinoPolicy = z.output<typeof trinoSchema>;
 

@@ -50,6 +50,7 @@ import { PodLosses } from "../../observe/pod-losses.ts";
 import { createWorld } from "../../observe/world.ts";
 import { examineOnce } from "../../proof/cluster/examine.ts";
 import { preflight } from "../../proof/preflight/preflight.ts";
+import { askWorker } from "../../proof/preflight/trino/ask-worker.ts";
 import { RetryProofs } from "../../control/retry-proofs.ts";
 import { NO_SIGHT, type PodSight } from "../../proof/effect/ports.ts";
 import { proveEffect } from "../../proof/effect/prove.ts";
@@ -318,6 +319,7 @@ export function composeController({ kube, driver, random, ids, log, metrics, ...
           adapters: options.demandAdapters ?? DEMAND_ADAPTERS,
           kube,
           clock,
+          trino: { maySetState: askWorker(clock) },
         }),
       examine: examineOnce(
         clusterFacts({

@@ -15,6 +15,8 @@ import type { PoolDocument } from "../../model/pool.ts";
 import type { PreflightRow } from "../../model/preflight.ts";
 import type { ScalePolicy } from "../../model/scale.ts";
 import { checkOwner } from "./owners.ts";
+import type { TrinoPreflightParts } from "./trino/ports.ts";
+import { preflightTrino } from "./trino/preflight.ts";
 
 /** An answer that is later than this is none. */
 const READ_LIMIT_MS = 10_000;
@@ -24,10 +26,17 @@ export interface PreflightParts {
   readonly adapters: DemandAdapters;
   readonly kube: Pick<KubeApi, "get" | "list">;
   readonly clock: Clock;
+  /** How Trino's own checks ask beside the document; absent: their lines are held. */
+  readonly trino?: Omit<TrinoPreflightParts, "kube">;
 }
 
 /** By site in the document's order; a pool whose size follows nothing has one row that says so. */
 export async function preflight(document: PoolDocument, parts: PreflightParts): Promise<readonly PreflightRow[]> {
+  const trino = await preflightTrino(document, { kube: parts.kube, ...parts.trino });
+  return [...(await preflightSize(document, parts)), ...trino];
+}
+
+async function preflightSize(document: PoolDocument, parts: PreflightParts): Promise<readonly PreflightRow[]> {
   const { sites, scale } = document.spec;
   if (scale === undefined)
     return sites.map((site) => row(site, "signal", "ok", "its size follows nothing: spec.size.desired is all", null));
