@@ -147,6 +147,17 @@ test("a control that survives does not discriminate (T11)", async () => {
   expect(codesOf(ran), ran.markdown).toEqual([3, "non-discriminating", "both_survived", "control_tolerant"]);
 });
 
+test("a query whose splits are bound to the killed worker's host stands still: the gate ends at its bound, and fails", async () => {
+  const statements = ["partkey", "suppkey"].map((column) => ({
+    sql: `SELECT orderkey % 10, count(*), sum(${column}) FROM tpch.sf10.lineitem GROUP BY orderkey % 10`,
+    expect: { rows: [] },
+  }));
+  const ran = await gate({ statements, windows: { end: "45s" } });
+  expect([ran.code, ran.report.verdict], ran.markdown).toEqual([1, "fail"]);
+  expect(ran.report.reasons.map(({ code }) => code)).toContain("query_hung");
+  expect(ran.report.record.control).toBeNull();
+});
+
 test("a second worker that is ready and has not announced itself is no worker (T12)", async () => {
   await cluster.workers.find(({ id }) => id === "w2")?.kill("SIGKILL");
   await cluster.untilActive(1);

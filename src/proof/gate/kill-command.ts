@@ -21,7 +21,7 @@ export function killByCommand({ command, restart, cwd, clock }: KillCommandOptio
   const http = new TrinoHttp(clock);
   let killedAt = Number.POSITIVE_INFINITY;
   return {
-    how: command.join(" "),
+    how: shortened(command.join(" ")),
     async kill(worker) {
       killedAt = clock.monotonic();
       return run(filled(command, worker), cwd, clock);
@@ -58,7 +58,11 @@ export function filled(command: readonly string[], { nodeId, uri }: GateWorker):
   return command.map((part) => part.replaceAll(/\$\(worker\.(\w+)\)/g, (whole, name: string) => values[name] ?? whole));
 }
 
-/** Its output, shortened. Rejects unless it ends with 0 in time. What it left running is its own affair. */
+function shortened(text: string): string {
+  return text.length <= 120 ? text : `${text.slice(0, 119)}…`;
+}
+
+/** What was run, and what it said. Rejects unless it ends with 0 in time. What it left running is its own affair. */
 function run(command: readonly string[], cwd: string, clock: Clock): Promise<string> {
   const [program = "", ...args] = command;
   return new Promise((resolve, reject) => {
@@ -84,7 +88,7 @@ function run(command: readonly string[], cwd: string, clock: Clock): Promise<str
       timer.cancel();
       child.stdout.destroy();
       child.stderr.destroy();
-      resolve(`${command.join(" ")}${output.trim() === "" ? "" : `: ${output.trim()}`}`);
+      resolve(`${shortened(command.join(" "))}${output.trim() === "" ? "" : `: ${shortened(output.trim())}`}`);
     });
   });
 }

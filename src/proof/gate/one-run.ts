@@ -171,10 +171,17 @@ async function tellHung(context: GateContext, run: RunName, followed: readonly F
     const tasks = await look(context.clock, "A read of system.runtime.tasks", () => context.engine.tasks([each.queryId]));
     await each.giveUp(
       "seen" in state ? state.seen.state : state.failed,
-      "seen" in tasks ? tellRunning({ running: countRunning(tasks.seen) }) : tasks.failed,
+      "seen" in tasks ? tellStanding(countRunning(tasks.seen)) : tasks.failed,
     );
     context.tell(`${run}: ${each.asked.name} hangs, and is cancelled`);
   }
+}
+
+/** With nothing that runs it waits for something: after a kill most likely for a host that is no more. */
+function tellStanding(running: ReturnType<typeof countRunning>): string {
+  return running.length > 0
+    ? tellRunning({ running })
+    : "no running task: it may wait for the host and port of the killed worker, where its splits are bound to it";
 }
 
 async function giveUp(followed: readonly Followed[], state: string, tasks: string): Promise<void> {
