@@ -3,8 +3,8 @@ import { RelevoError } from "../../kernel/errors.ts";
 import type { GateDocument } from "../../model/gate.ts";
 import type { KubeApi } from "../../kube/api.ts";
 import { loadKubeApi } from "../../kube/config.ts";
-import { DEPLOYMENTS, STATEFUL_SETS } from "../../kube/resources.ts";
-import { INSTANCE_LABEL, parseDeployment, parseStatefulSet } from "../../kube/types.ts";
+import { INSTANCE_LABEL } from "../../kube/types.ts";
+import { declaredWorkers } from "../../proof/gate/declared-workers.ts";
 import { exchangeFolder } from "../../proof/gate/exchange-folder.ts";
 import { killByCommand } from "../../proof/gate/kill-command.ts";
 import { killByPod, type PodsOfCluster } from "../../proof/gate/kill-pod.ts";
@@ -55,7 +55,7 @@ export async function findPlace(context: CliContext, { metadata, spec }: GateDoc
     const isByPods = kube !== undefined && cluster !== undefined;
     return {
       base,
-      declaredWorkers: where.workers.count ?? (isByPods ? await declaredOf(kube, pods) : where.workers.urls.length),
+      declaredWorkers: where.workers.count ?? (isByPods ? await declaredWorkers(kube, pods) : where.workers.urls.length),
       killer:
         kill.command === undefined
           ? killByPod(asKube(kube), pods)
@@ -132,19 +132,4 @@ async function clusterOf(
     );
   const level = levelOf(await client.list("/v1/nodes", nodeView));
   return { instance: found.id, namespace: pool.split("/")[0] ?? namespace, base: `http://${found.address}`, level };
-}
-
-/** As many as its objects want, without the coordinator: not as many as are there. */
-async function declaredOf(kube: KubeApi, { namespace, labelSelector }: PodsOfCluster): Promise<number> {
-  let replicas = 0;
-  for (const [type, parse] of [
-    [DEPLOYMENTS, parseDeployment],
-    [STATEFUL_SETS, parseStatefulSet],
-  ] as const) {
-    for (const item of (await kube.list(type, { namespace, labelSelector })).items) {
-      const workload = parse(item);
-      if (workload.ok) replicas += workload.value.spec.replicas;
-    }
-  }
-  return Math.max(0, replicas - 1);
 }

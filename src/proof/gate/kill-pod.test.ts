@@ -5,7 +5,8 @@ import { ObjectStore } from "../../embedded/store/object-store.ts";
 import { countingIds } from "../../embedded/testing/cluster.ts";
 import { VirtualClock } from "../../kernel/virtual-clock.ts";
 import type { KubeApi } from "../../kube/api.ts";
-import { PODS } from "../../kube/resources.ts";
+import { DEPLOYMENTS, PODS } from "../../kube/resources.ts";
+import { declaredWorkers } from "./declared-workers.ts";
 import { killByPod } from "./kill-pod.ts";
 import { readyByPod } from "./ready-workers.ts";
 
@@ -63,4 +64,22 @@ test("ready workers are the ready pods without the coordinator's (T12)", async (
   await addPod(kube, "worker-a", "10.0.0.7");
   await addPod(kube, "worker-b", "10.0.0.8", "False");
   expect(await readyByPod(kube, CLUSTER, "10.0.0.6").ready()).toEqual(["worker-a"]);
+});
+
+test("as many workers are declared as the cluster's objects want, without its coordinator", async () => {
+  const kube = await site();
+  const add = async (name: string, replicas: number, instance = "trino-1") => {
+    const labels = { "relevo.dev/instance": instance };
+    const template = { metadata: { labels }, spec: { containers: [{ name: "trino", image: "trino" }] } };
+    const spec = { replicas, selector: { matchLabels: labels }, template };
+    await kube.create(
+      DEPLOYMENTS,
+      { apiVersion: "apps/v1", kind: "Deployment", metadata: { name, labels }, spec },
+      { namespace: "default" },
+    );
+  };
+  await add("trino-1", 1);
+  await add("trino-1-workers", 3);
+  await add("trino-2-workers", 5, "trino-2");
+  expect(await declaredWorkers(kube, CLUSTER)).toBe(3);
 });
