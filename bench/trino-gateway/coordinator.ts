@@ -1,6 +1,7 @@
 /**
  * A coordinator that answers what a real one answered (`test/trino/recorded`), at the cost of a few string operations, so that what is measured is what stands before
- * it: `PORT`. A statement `big N` ends with a page of N MB of rows; any other one takes a POST and three polls. Says `up` when it serves.
+ * it: `PORT`. A statement `big N` has a result of N MB, in pages as large as Trino makes them; any other one takes a POST and three polls. Says `up` when it
+ * serves.
  */
 import { readFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
@@ -12,6 +13,8 @@ const PIECE = Buffer.from(
   `${JSON.stringify([1, "a row of the bench, about as wide as a narrow one of a fact table", 12.5, "2026-12-01"])},`.repeat(700),
 );
 const MB = 1024 * 1024;
+/** The engine aims at 16 MB at most; a proxy that holds pages whole may refuse larger ones. */
+const PAGE_MB = 8;
 
 const pages = (JSON.parse(readFileSync(RECORDED, "utf8")) as readonly { readonly text: string }[]).map(({ text }) => text);
 const recordedId = /"id":"([^"]+)"/.exec(pages[0] ?? "")?.[1] ?? "";
@@ -54,8 +57,9 @@ function answer(socket: Socket, request: string, body: string): void {
   }
   const mb = big.get(id);
   if (mb === undefined) return page(socket, request, id, Number(at));
-  big.delete(id);
-  void bigPage(socket, request, id, mb);
+  if (mb <= PAGE_MB) big.delete(id);
+  else big.set(id, mb - PAGE_MB);
+  void bigPage(socket, request, { id, mb: Math.min(mb, PAGE_MB), next: mb <= PAGE_MB ? undefined : Number(at) + 1 });
 }
 
 function page(socket: Socket, request: string, id: string, at: number): void {
@@ -68,11 +72,20 @@ function page(socket: Socket, request: string, id: string, at: number): void {
   socket.write(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`);
 }
 
+interface BigPage {
+  readonly id: string;
+  readonly mb: number;
+  /** The number of the next one. */
+  readonly next: number | undefined;
+}
+
 /** As fast as it is taken. */
-async function bigPage(socket: Socket, request: string, id: string, mb: number): Promise<void> {
+async function bigPage(socket: Socket, request: string, { id, mb, next }: BigPage): Promise<void> {
   const count = Math.round((mb * MB) / PIECE.length);
-  const head = `{"id":"${id}","infoUri":"${baseOf(request)}/ui/query.html?${id}","columns":[{"name":"a","type":"bigint"}],"data":[`;
-  const tail = `[]],"stats":{"state":"FINISHED","queued":false},"warnings":[]}`;
+  const base = baseOf(request);
+  const nextUri = next === undefined ? "" : `"nextUri":"${base}/v1/statement/executing/${id}/yb1c3/${next}",`;
+  const head = `{"id":"${id}","infoUri":"${base}/ui/query.html?${id}",${nextUri}"columns":[{"name":"a","type":"bigint"}],"data":[`;
+  const tail = `[]],"stats":{"state":"RUNNING","queued":false},"warnings":[]}`;
   socket.write(
     `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${head.length + count * PIECE.length + tail.length}\r\n\r\n${head}`,
   );
