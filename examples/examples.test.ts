@@ -10,6 +10,7 @@ test.each([
   ["plain-python", "none"],
   ["storm", "none"],
   ["capture", "relevo/v1"],
+  ["trino", "trino/v1"],
 ])("the Pool of %s is one that Relevo takes", (name, protocol) => {
   const text = readFileSync(join(import.meta.dirname, name, "pool.yaml"), "utf8");
   const pool = poolSchema.parse(parse(text));

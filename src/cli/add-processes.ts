@@ -35,9 +35,10 @@ export function addProcesses(program: Command, context: CliContext, processes: P
     .option("--list", "names them")
     .option("--once", "exits after the result")
     .addOption(
-      new Option("--deadline <duration>", "between a spot warning and the loss of the node (main-job: 20s, storm: 60s)").argParser(
-        duration,
-      ),
+      new Option(
+        "--deadline <duration>",
+        "between a spot warning and the loss of the node (main-job: 20s, storm: 60s, trino: 40s)",
+      ).argParser(duration),
     )
     .option("--nodes <n>", "of the storm: how many nodes go (default: 20); the fleet is as large as that needs", count)
     .action(async (name: string | undefined, _options, command: Command) => ended(await processes.demo(context, name, optionsOf(command))));

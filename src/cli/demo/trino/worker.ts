@@ -4,11 +4,12 @@
  */
 import { spawn } from "node:child_process";
 import { DEPLOYMENTS } from "../../../kube/resources.ts";
+import { workerAt } from "../../../drivers/trino/worker.ts";
 import type { KubePod } from "../../../kube/types.ts";
 import { numbers } from "./clients.ts";
 import { killLeaving, serverOf } from "./processes.ts";
 import { CONTROL_WORKER, workerWithoutCleanup } from "./site.ts";
-import { engineOf, happens, note, podsOf, seconds, servingCluster, type Stage, WORKER_WITHIN_MS, workersOf } from "./stage.ts";
+import { engineOf, happens, note, PORT, podsOf, seconds, servingCluster, type Stage, WORKER_WITHIN_MS, workersOf } from "./stage.ts";
 
 const ACT = "worker";
 const SPLITS_ROWS = 20_000_000;
@@ -87,9 +88,11 @@ async function isActive(stage: Stage, nodeId: string): Promise<boolean> {
   return nodes.some((node) => node.nodeId === nodeId && node.state === "active");
 }
 
-/** The killed one stays in the table for some seconds: only a process that runs counts. */
-async function isActiveAgain(stage: Stage, pod: KubePod): Promise<boolean> {
-  return serverOf(pod.metadata.name) !== undefined && (await isActive(stage, pod.metadata.name));
+/** The killed one stays in the table for some seconds: it must say so itself too. Throws while it gives no answer. */
+async function isActiveAgain(stage: Stage, { metadata, status }: KubePod): Promise<boolean> {
+  const worker = workerAt({ base: `http://${status.podIP}:${PORT}`, user: "relevo", clock: stage.clock, http: stage.http });
+  const { isStarting } = await worker.info();
+  return !isStarting && (await worker.state()) === "ACTIVE" && (await isActive(stage, metadata.name));
 }
 
 /** A query of many splits had a task on it after it was begun anew. */
@@ -99,7 +102,7 @@ async function hasRunTask(stage: Stage, pod: KubePod): Promise<boolean> {
   const ended = await clients.check(ACT, clients.client("TASK"), numbers(SPLITS_ROWS));
   if (ended.how !== "right") return false;
   const tasks = await engineOf(stage, await servingCluster(stage)).tasks(ended.queryId);
-  return tasks.some(({ nodeId }) => nodeId === pod.metadata.name);
+  return tasks.some(({ nodeId, state }) => nodeId === pod.metadata.name && state === "FINISHED");
 }
 
 /** How often the kubelet began it again, and what the launcher said. */
