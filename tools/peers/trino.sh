@@ -1,6 +1,7 @@
 #!/bin/bash
 # A real Trino server, for the demo and the long tests; needs Maven and a JDK of 25 or newer. `trino.sh fetch` gets it once, into
-# ${RELEVO_CACHE:-~/.cache/relevo}/trino (2 to 4 minutes, 250 MB); `trino.sh path` prints where it is; `trino.sh java` the home of a JDK that can run it.
+# ${RELEVO_CACHE:-~/.cache/relevo}/trino (2 to 4 minutes, 250 MB); `trino.sh path` prints where it is; `trino.sh java` the home of a JDK that can run it; `trino.sh jdbc` gets
+# Trino's JDBC driver and prints where it is.
 #
 # The registry's last server tarball is an old one, so a newer server is assembled from its jars, at the versions that Trino itself builds with. Three things
 # that only the tarball has are made here: the main class, the service file of each plugin, the properties of the launcher.
@@ -107,12 +108,27 @@ fetch() {
   mv "$new" "$SERVER"
 }
 
+# Trino's own JDBC driver: one jar, 10 MB.
+jdbc() {
+  local jar="$HOME_OF_ALL/trino-jdbc-$VERSION.jar"
+  if [ ! -f "$jar" ]; then
+    echo "trino.sh: getting the JDBC driver" >&2
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    mvn -B -q org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dartifact="io.trino:trino-jdbc:$VERSION" -DoutputDirectory="$work" >&2
+    mkdir -p "$HOME_OF_ALL"
+    mv "$work/trino-jdbc-$VERSION.jar" "$jar"
+  fi
+  echo "$jar"
+}
+
 case "${1:-}" in
 fetch) fetch ;;
+jdbc) jdbc ;;
 path) echo "$SERVER" ;;
 java) java_home ;;
 *)
-  echo "usage: trino.sh fetch | path | java" >&2
+  echo "usage: trino.sh fetch | path | java | jdbc" >&2
   exit 2
   ;;
 esac

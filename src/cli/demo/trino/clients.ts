@@ -184,6 +184,22 @@ export class TrinoClients {
     }
   }
 
+  /** What a client of another kind says: `right`, `wrong`, `failed` of a query; `opened`, `committed`, `lost` of a transaction. */
+  told(act: ActName, how: string, what: string): void {
+    if (how === "opened") this.transactions.opened += 1;
+    else if (how === "committed") this.transactions.committed += 1;
+    else if (how === "lost") this.transactions.failed += 1;
+    if (how !== "right" && how !== "wrong" && how !== "failed") return;
+    const counts = this.countsOf(act);
+    counts.sent += 1;
+    counts[how] += 1;
+    if (how !== "right") this.#keep({ act, sql: what.slice(0, 200), why: how });
+  }
+
+  #keep(failure: Failure): void {
+    if (this.failures.length < FAILURES_KEPT) this.failures.push(failure);
+  }
+
   async #counted(act: ActName, checked: Checked, run: () => Promise<QueryResult>): Promise<Ended> {
     const counts = this.countsOf(act);
     counts.sent += 1;
@@ -191,8 +207,7 @@ export class TrinoClients {
     if (ended.how === "right") counts.right += 1;
     else if (ended.how === "wrong") counts.wrong += 1;
     else counts.failed += 1;
-    if (ended.how !== "right" && this.failures.length < FAILURES_KEPT)
-      this.failures.push({ act, sql: checked.sql.slice(0, 200), why: whyOf(ended) });
+    if (ended.how !== "right") this.#keep({ act, sql: checked.sql.slice(0, 200), why: whyOf(ended) });
     return ended;
   }
 

@@ -12,10 +12,12 @@ import { engineOf, happens, note, POOL, seconds, servingCluster, type Stage, WOR
 const ACT = "deadline";
 /** With retries a stage may land whole on one worker: of several queries some run on each. */
 const WITH_FTE = 2;
-const CALIBRATION_ROWS = 2_000_000;
+const CALIBRATION_ROWS = 8_000_000;
 /** How much longer than the notice the queries are to run. */
 const LONGER = 2.5;
-const LEAST_ROWS = 4_000_000;
+const LEAST_ROWS = 8_000_000;
+/** Queries that ended before the worker went prove nothing: once more, with longer ones. */
+const ATTEMPTS = 2;
 const MOST_ROWS = 400_000_000;
 /** Whose list of queries can be asked for by several states. */
 const ENGINE = "483";
@@ -36,18 +38,28 @@ export async function playDeadline(stage: Stage): Promise<PlayedDeadline> {
   const over = new AbortController();
   const counting = stage.clients.keepCounting(ACT, "TASK", over.signal);
   try {
-    return await playNotice(stage);
+    return await playNotices(stage);
   } finally {
     over.abort();
     await counting;
   }
 }
 
-async function playNotice(stage: Stage): Promise<PlayedDeadline> {
+async function playNotices(stage: Stage): Promise<PlayedDeadline> {
+  const wantedMs = stage.deadlineMs * LONGER;
+  let rows = await rowsThatOutlast(stage, wantedMs);
+  for (let attempt = 1; ; attempt++) {
+    const { tookMs, ...played } = await playNotice(stage, rows);
+    if (played.outlasted || attempt === ATTEMPTS) return played;
+    rows = boundedRows((rows * wantedMs) / Math.max(1, tookMs));
+    note(stage, ACT, `the queries ended before the worker went, which proves nothing: once more, over ${rows} numbers`);
+  }
+}
+
+async function playNotice(stage: Stage, rows: number): Promise<PlayedDeadline & { readonly tookMs: number }> {
   const { site, clock, deadlineMs } = stage;
   const cluster = await servingCluster(stage);
   const engine = engineOf(stage, cluster);
-  const rows = await rowsThatOutlast(stage, deadlineMs * LONGER);
   const checked = { sql: ownOrdered(rows), rows: ownRows(rows) };
   const started = clock.monotonic();
   const ours = async () => (await engine.unfinished(ENGINE)).filter(({ sql }) => sql.startsWith(checked.sql.slice(0, SHOWN)));
@@ -65,7 +77,7 @@ async function playNotice(stage: Stage): Promise<PlayedDeadline> {
   if (victim === undefined) {
     note(stage, ACT, "no worker had running tasks of queries with and without fault tolerance");
     await Promise.all(queries.map(({ ended }) => ended));
-    return { survivedAfterMs: null, withoutFteFailed: 0, outlasted: false, memberDrain: null };
+    return { survivedAfterMs: null, withoutFteFailed: 0, outlasted: false, memberDrain: null, tookMs: clock.monotonic() - started };
   }
   const node = victim.spec.nodeName ?? "";
   note(
@@ -92,7 +104,8 @@ async function playNotice(stage: Stage): Promise<PlayedDeadline> {
   if (ends === undefined) note(stage, ACT, `not all queries ended within ${seconds(ENDED_WITHIN_MS)}`);
   tell(stage, { name: "with fault tolerance", queries: tolerant, lostAt });
   tell(stage, { name: "without it", queries: plain, lostAt });
-  note(stage, ACT, `the queries took ${seconds(clock.monotonic() - started)} in all`);
+  const tookMs = Math.max(0, ...queries.map((query) => (query.endedAt() ?? clock.monotonic()) - started));
+  note(stage, ACT, `the queries took ${seconds(tookMs)}`);
   const isBack = await happens(
     stage,
     WORKER_WITHIN_MS,
@@ -105,6 +118,7 @@ async function playNotice(stage: Stage): Promise<PlayedDeadline> {
     withoutFteFailed: plain.filter((query) => query.result()?.how !== "right").length,
     outlasted,
     memberDrain: await memberDrainOf(stage),
+    tookMs,
   };
 }
 
@@ -158,7 +172,11 @@ async function rowsThatOutlast({ clients, clock }: Stage, wantedMs: number): Pro
   await clients.check(ACT, clients.client("NONE"), checked);
   const rowsPerMs = CALIBRATION_ROWS / Math.max(1, clock.monotonic() - startedAt);
   // They share the cores, so that each alone would take its part of the time.
-  const rows = (rowsPerMs * wantedMs) / (WITH_FTE + 1);
+  return boundedRows((rowsPerMs * wantedMs) / (WITH_FTE + 1));
+}
+
+/** A split is a million of them. */
+function boundedRows(rows: number): number {
   return Math.round(Math.min(MOST_ROWS, Math.max(LEAST_ROWS, rows)) / 1_000_000) * 1_000_000;
 }
 

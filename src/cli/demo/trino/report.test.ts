@@ -12,6 +12,7 @@ const FIGURES: TrinoFigures = {
 const CONTEXT: TrinoContext = {
   replaced: true,
   seal: "confirmed",
+  jdbc: { sent: 30, right: 30 },
   outlasted: true,
   memberDrain: "done member_drains",
   withoutCleanup: { joined: true, restarts: 5, refusal: "ERROR: already running as 4711" },

@@ -27,6 +27,8 @@ export interface TrinoFigures {
 export interface TrinoContext {
   readonly replaced: boolean;
   readonly seal: string | null;
+  /** What the JDBC driver sent while the cluster was replaced. */
+  readonly jdbc: { readonly sent: number; readonly right: number };
   /** Whether all queries of the deadline ran when the worker went, with tasks on it. */
   readonly outlasted: boolean;
   readonly memberDrain: string | null;
@@ -64,7 +66,7 @@ export function trinoReportOf(
 /** Each claim in words, when it did not hold; the controls must fail, or the acts proved nothing. */
 export function brokenClaims(
   { queries, voluntary, deadline, worker, coordinator, transactions }: TrinoFigures,
-  { replaced, seal, outlasted, withoutCleanup, resubmitted, orphans }: TrinoContext,
+  { replaced, seal, jdbc, outlasted, withoutCleanup, resubmitted, orphans }: TrinoContext,
 ): readonly string[] {
   const broken: string[] = [];
   const claim = (holds: boolean, sentence: string) => {
@@ -79,6 +81,11 @@ export function brokenClaims(
   claim(replaced, "voluntary: the cluster was not replaced");
   claim(seal === "confirmed", `voluntary: the seal of the old cluster is ${seal ?? "missing"}, not confirmed`);
   claim(voluntary.sent > 0 && voluntary.failed === 0, `voluntary: ${voluntary.failed} of ${voluntary.sent} queries failed`);
+
+  claim(
+    jdbc.sent > 0 && jdbc.right === jdbc.sent,
+    `voluntary: ${jdbc.right} of ${jdbc.sent} queries of the JDBC driver were answered right`,
+  );
 
   claim(outlasted, "deadline: not all queries outlasted the notice on the worker that went: this run proves nothing");
   claim(deadline.failed === 0, `deadline: ${deadline.failed} of ${deadline.sent} queries failed in spite of fault tolerance`);

@@ -15,7 +15,7 @@ import { type Stack, startStack } from "../../processes/stack.ts";
 import type { DemoOptions } from "../main-job.ts";
 import { DemoWorld } from "../world.ts";
 
-const ROOT = fileURLToPath(new URL("../../../../", import.meta.url));
+export const ROOT = fileURLToPath(new URL("../../../../", import.meta.url));
 const SCRIPT = join(ROOT, "tools/peers/trino.sh");
 const NODES = 6;
 const NODES_WITHIN_MS = 60_000;
@@ -38,6 +38,8 @@ export interface TrinoSite {
 export interface TrinoHome {
   readonly home: string;
   readonly java: string;
+  /** Trino's own JDBC driver. */
+  readonly jdbc: string;
 }
 
 export async function startSite(options: DemoOptions): Promise<TrinoSite> {
@@ -90,11 +92,16 @@ export async function startSite(options: DemoOptions): Promise<TrinoSite> {
 async function fetchTrino({ narrator, signal }: DemoOptions): Promise<TrinoHome> {
   const java = await run("java", signal);
   await run("fetch", signal, (line) => narrator.tell(line.replace(/^trino\.sh: /, "")));
-  return { home: await run("path", signal), java };
+  const jdbc = await run("jdbc", signal, (line) => narrator.tell(line.replace(/^trino\.sh: /, "")));
+  return { home: await run("path", signal), java, jdbc };
 }
 
 /** What the tool prints, in one line. */
-async function run(verb: "fetch" | "path" | "java", signal: AbortSignal, told: (line: string) => void = () => undefined): Promise<string> {
+async function run(
+  verb: "fetch" | "path" | "java" | "jdbc",
+  signal: AbortSignal,
+  told: (line: string) => void = () => undefined,
+): Promise<string> {
   // A group of its own: Maven goes with it.
   const child = spawn("bash", [SCRIPT, verb], { stdio: ["ignore", "pipe", "pipe"], detached: true });
   const end = () => {

@@ -54,7 +54,7 @@ function stageOf(site: TrinoSite, { clock, random, signal, narrator, deadlineMs 
 async function playActs(stage: Stage, startedAt: number): Promise<TrinoReport> {
   const { narrator, clients, clock, facts } = stage;
   narrator.title("act 1, voluntary: the coordinator's node drifts");
-  const { replaced, seal } = await playVoluntary(stage);
+  const { replaced, seal, jdbc } = await playVoluntary(stage);
   narrator.title("act 2, deadline: a spot notice for a worker's node; the same query with and without fault tolerance");
   const { survivedAfterMs, withoutFteFailed, outlasted, memberDrain } = await playDeadline(stage);
   narrator.title("act 3, worker: killed, its launcher.pid left behind; and the same without the cleanup");
@@ -75,7 +75,7 @@ async function playActs(stage: Stage, startedAt: number): Promise<TrinoReport> {
       transactions: clients.transactions,
     },
     {
-      context: { replaced, seal, outlasted, memberDrain, withoutCleanup, resubmitted, orphans },
+      context: { replaced, seal, jdbc, outlasted, memberDrain, withoutCleanup, resubmitted, orphans },
       evidence: facts,
       durationMs: clock.monotonic() - startedAt,
     },

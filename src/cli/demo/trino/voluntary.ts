@@ -1,5 +1,6 @@
 /** Act 1: the coordinator's node drifts. The next cluster is there first, and the old one goes when its last query and its last transaction have ended. */
 import { allNumbers } from "./clients.ts";
+import { startJdbc } from "./jdbc.ts";
 import { CLUSTER_WITHIN_MS, clusterNamed, happens, note, POOL, seconds, servingCluster, type Stage } from "./stage.ts";
 
 const ACT = "voluntary";
@@ -12,9 +13,19 @@ export interface PlayedVoluntary {
   /** The next one served, and the old one was sealed with its work done, and went. */
   readonly replaced: boolean;
   readonly seal: string | null;
+  /** Of the JDBC driver alone. */
+  readonly jdbc: { readonly sent: number; readonly right: number };
 }
 
 export async function playVoluntary(stage: Stage): Promise<PlayedVoluntary> {
+  const jdbc = startJdbc(stage.site, stage.clients, ACT);
+  const played = await playDrift(stage);
+  const own = await jdbc.stop();
+  note(stage, ACT, `Trino's JDBC driver was among the clients: ${own.right} of its ${own.sent} queries were answered right`);
+  return { ...played, jdbc: own };
+}
+
+async function playDrift(stage: Stage): Promise<Omit<PlayedVoluntary, "jdbc">> {
   const { site, clients, clock } = stage;
   const old = await servingCluster(stage);
   const over = new AbortController();
