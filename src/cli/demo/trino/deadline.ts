@@ -112,9 +112,9 @@ async function playNotice(stage: Stage, rows: number): Promise<PlayedDeadline & 
     async () => (await engine.nodes()).filter(({ isCoordinator, state }) => !isCoordinator && state === "active").length >= 2,
   );
   note(stage, ACT, isBack ? "the worker was made anew on another node and belongs to the cluster" : "no other worker came for it");
-  const survived = tolerant.map((query) => (query.result()?.how === "right" ? (query.endedAt() ?? 0) - lostAt : undefined));
+  const survived = tolerant.map((query) => survivalOf(query, lostAt));
   return {
-    survivedAfterMs: survived.some((each) => each === undefined) ? null : Math.round(Math.max(...survived.map(Number))),
+    survivedAfterMs: survived.includes(null) ? null : Math.round(Math.max(...survived.map(Number))),
     withoutFteFailed: plain.filter((query) => query.result()?.how !== "right").length,
     outlasted,
     memberDrain: await memberDrainOf(stage),
@@ -127,6 +127,12 @@ interface Followed {
   result(): Ended | undefined;
   /** Monotonic. */
   endedAt(): number | undefined;
+}
+
+/** In ms; null: it was lost, or had ended before its worker did. */
+function survivalOf(query: Followed, lostAt: number): number | null {
+  const afterMs = (query.endedAt() ?? 0) - lostAt;
+  return query.result()?.how === "right" && afterMs > 0 ? afterMs : null;
 }
 
 function follow({ clients, clock }: Stage, act: ActName, retryPolicy: RetryPolicy, checked: Checked): Followed {
@@ -148,7 +154,7 @@ function tell(
     const says =
       result === undefined || endedAt === undefined
         ? "has not ended"
-        : `ended ${seconds(endedAt - lostAt)} after the loss: ${whyOf(result)}`;
+        : `ended ${seconds(Math.abs(endedAt - lostAt))} ${endedAt < lostAt ? "before" : "after"} the loss: ${whyOf(result)}`;
     note(stage, ACT, `${name}: a query ${says}`);
   }
 }
