@@ -1,7 +1,7 @@
 /** What the acts of the Trino demo have in common: the pool, its clusters and their nodes, and how they are looked at. */
 import type { Clock } from "../../../kernel/clock.ts";
 import { RelevoError } from "../../../kernel/errors.ts";
-import { TrinoHttp } from "../../../drivers/trino/http.ts";
+import type { TrinoHttp } from "../../../drivers/trino/http.ts";
 import { type Engine, engineAt } from "../../../drivers/trino/engine.ts";
 import { PODS } from "../../../kube/resources.ts";
 import { type KubePod, parsePod } from "../../../kube/types.ts";
