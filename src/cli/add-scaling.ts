@@ -21,6 +21,24 @@ export function addScaling(program: Command, context: CliContext, ended: Ended):
       ended(await (await import("./scaling/check.ts")).check(context, pool, optionsOf(command))),
     );
 
+  const waits = durationOption("--for <duration>", "so long that is waited for", 1_800_000);
+  const byName = (name: "suspend" | "resume" | "status", what: string) => program.command(name).description(what).argument("<pool>");
+  byName("suspend", "runs nothing of a pool any more, by its owner's own field; says what goes on billing")
+    .option("--drain", "what runs is waited for, and nothing new is taken")
+    .addOption(waits)
+    .action(async (pool: string, _options, command: Command) =>
+      ended(await (await import("./suspend/suspend.ts")).suspend(context, pool, optionsOf(command))),
+    );
+  byName("resume", "what a suspended pool had, until it serves again")
+    .addOption(waits)
+    .action(async (pool: string, _options, command: Command) =>
+      ended(await (await import("./suspend/suspend.ts")).resume(context, pool, optionsOf(command))),
+    );
+  byName("status", "whether a pool is suspended, what of it runs, and what goes on billing").action(
+    async (pool: string, _options, command: Command) =>
+      ended(await (await import("./suspend/suspend.ts")).status(context, pool, optionsOf(command))),
+  );
+
   program
     .command("promote")
     .description("records that something goes ahead of its gate, with what is still to be done: an exception, never a pass")

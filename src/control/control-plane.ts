@@ -36,6 +36,8 @@ import type {
 } from "../server/control-plane.ts";
 import { type Authority, type Freeze, type PoolRows, standingFreeze, type StandingReason, type Store } from "../store/port.ts";
 import { adopt, releaseTarget } from "./adopt-desk.ts";
+import { resume, statusOf, suspend } from "./suspension.ts";
+import { workOf } from "./work-under-way.ts";
 import { applyPool } from "./apply-pool.ts";
 import type { Controller } from "./controller.ts";
 import { explain } from "./explain.ts";
@@ -139,6 +141,12 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     },
     apply: (document, parsed, options) => applyPool(parts, document, parsed, options.dryRun),
     drain: (command) => drain(parts, command),
+    suspension: async ({ pool, deed, drain }) => {
+      const entry = getEntry(parts, pool);
+      const desk = { kube: parts.kube, work: () => workOf(parts, entry) };
+      if (deed === "suspend") return suspend(desk, entry, { drain });
+      return deed === "resume" ? resume(desk, entry) : statusOf(desk, entry);
+    },
     adopt: async (command) => adopt(parts, getEntry(parts, command.pool), command),
     releaseTarget: async (pool, by) => releaseTarget(parts, getEntry(parts, pool), by),
     uncordon: (node, by) => uncordon(parts, node, by),

@@ -8,6 +8,7 @@ import { PRIORITIES, type RoutePolicy } from "./membership.ts";
 import { rfc1123Label } from "./names.ts";
 import { replicasBesideLead } from "./replicas.ts";
 import { scaleSchema, workerSchema } from "./scale.ts";
+import { suspensionSchema } from "./suspension.ts";
 import { COORDINATOR_PATH, trinoSchema } from "./trino.ts";
 
 export const API_VERSION = "relevo.dev/v1alpha1";
@@ -81,6 +82,7 @@ export const poolSpecSchema = z
       .optional(),
     worker: workerSchema.prefault({}),
     trino: trinoSchema.prefault({}),
+    suspension: suspensionSchema.prefault({}),
     /** Moves the size between `size.floor` and `size.max`; without it the size is `size.desired`. */
     scale: scaleSchema.optional(),
     /** How an instance is spoken to: by our protocol where nothing is said, a Trino cluster always by its own. */
@@ -179,8 +181,20 @@ export const poolSpecSchema = z
       seen.add(key);
     }
   })
-  .transform((spec) => ({ ...spec, service: spokenTo(spec), disruption: withReadyWithin(spec) }));
+  .transform((spec) => ({ ...spec, ...sizeNow(spec), service: spokenTo(spec), disruption: withReadyWithin(spec) }));
 export type PoolSpec = z.output<typeof poolSpecSchema>;
+
+interface Sized {
+  readonly size: { readonly desired: number; readonly floor: number; readonly max: number };
+  readonly scale?: z.output<typeof scaleSchema> | undefined;
+  readonly suspension: z.output<typeof suspensionSchema>;
+}
+
+/** A suspended pool wants none, whatever its document says for when it is resumed (I21). */
+function sizeNow({ size, scale, suspension }: Sized): Pick<Sized, "size"> & { readonly scale?: z.output<typeof scaleSchema> | undefined } {
+  if (!suspension.suspended) return { size, ...(scale === undefined ? {} : { scale }) };
+  return { size: { ...size, desired: 0, floor: 0 }, ...(scale === undefined ? {} : { scale: { ...scale, pausedAt: 0 } }) };
+}
 
 interface Spoken {
   readonly port: number;

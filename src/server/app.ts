@@ -36,6 +36,7 @@ import { noticeRoutes } from "./routes/notices.ts";
 import { operatorRoutes } from "./routes/operator.ts";
 import { preflightRoutes } from "./routes/preflight.ts";
 import { adoptionRoutes } from "./routes/adoption.ts";
+import { suspensionRoutes } from "./routes/suspension.ts";
 import { scaleRoutes } from "./routes/scale.ts";
 import { recordRoutes } from "./routes/records.ts";
 import { watchRoutes } from "./routes/watch.ts";
@@ -157,6 +158,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     operatorRoutes,
     scaleRoutes,
     adoptionRoutes,
+    suspensionRoutes,
     preflightRoutes,
     noticeRoutes,
     watchRoutes,

@@ -14,6 +14,7 @@ import type { PodLossCounts } from "../model/pod-loss.ts";
 import type { PoolDocument, PoolSpec } from "../model/pool.ts";
 import type { EffectReport } from "../model/effect.ts";
 import type { PreflightRow } from "../model/preflight.ts";
+import type { SuspensionStatus } from "../model/suspension.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { PromotionDraft, PromotionException } from "../model/promotion.ts";
 import type { ProvenCapacity } from "../model/proven.ts";
@@ -89,6 +90,8 @@ export interface ControlPlane {
   adopt(command: AdoptCommand): Promise<AdoptionResult>;
   /** Throws `pool_not_found`, `adopt_not_adopted`, `adopt_busy`. */
   releaseTarget(pool: string, by: string): Promise<AdoptionResult>;
+  /** Throws `pool_not_found`, and with nothing changed `suspend_running`, `suspend_owner_paused`, `suspend_gone`. */
+  suspension(command: SuspensionCommand): Promise<SuspensionStatus>;
   /** Own cordons only; throws `node_not_found`, `not_our_cordon`. */
   uncordon(node: string, by: string): Promise<void>;
   /** `pool: null` means all. Returns the pools that it concerns; throws `pool_not_found`. */
@@ -179,6 +182,13 @@ export interface RecordQuery {
   /** Absent: all pools. */
   readonly pool?: string | undefined;
   readonly limit: number;
+}
+
+export interface SuspensionCommand {
+  readonly pool: string;
+  readonly deed: "status" | "suspend" | "resume";
+  /** What runs is waited for; nothing new is taken. */
+  readonly drain: boolean;
 }
 
 export interface PoolState {

@@ -57,6 +57,9 @@ export const ROUTE_NEEDS: Readonly<Record<string, Need>> = {
   // calls others with the controller's credentials, as the document says that somebody applied
   "GET /v1/pools/:namespace/:name/check": "operator",
   "GET /v1/pools/:namespace/:name/effect": "operator",
+  "GET /v1/pools/:namespace/:name/suspension": "operator",
+  "POST /v1/pools/:namespace/:name/suspend": "operator",
+  "POST /v1/pools/:namespace/:name/resume": "operator",
 
   // what makes workloads, gives obligations up, or overrules what the store or another owner says
   "POST /v1/apply": "admin",

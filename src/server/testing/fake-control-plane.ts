@@ -211,6 +211,12 @@ export class FakeControlPlane implements ControlPlane {
     const outcome = dryRun ? "would_adopt" : "adopted";
     return { pool, target: "Deployment/web", uid: "uid-web", replicas: 3, outcome, at: NOON, removed, owners: [], resetTo: null };
   };
+  suspension: ControlPlane["suspension"] = async (command) => {
+    this.#record("suspension", command);
+    const suspended = command.deed === "suspend";
+    const counts = { serving: suspended ? 0 : 2, desired: suspended ? 0 : 2, instances: suspended ? 0 : 2 };
+    return { pool: command.pool, phase: suspended ? "off" : "on", suspended, ...counts, parts: [], residue: [], perMonth: {} };
+  };
   releaseTarget: ControlPlane["releaseTarget"] = async (pool, by) => {
     this.#record("releaseTarget", { pool, by });
     const none = { removed: null, owners: [], resetTo: null };
