@@ -48,7 +48,7 @@ export async function suspend(parts: SuspensionParts, entry: PoolEntry, { drain 
 /** What bears no mark of ours stays as it is. The owner first: without it no companion has anything to serve. */
 export async function resume(parts: SuspensionParts, entry: PoolEntry): Promise<SuspensionStatus> {
   for (const part of await partsOf(parts, entry)) await start(parts, entry, part);
-  await setSuspended(parts, entry, false);
+  if (entry.document.spec.suspension.suspended) await setSuspended(parts, entry, false);
   return statusOf(parts, entry, false);
 }
 
@@ -64,7 +64,15 @@ export async function statusOf(parts: SuspensionParts, entry: PoolEntry, suspend
     parts: (await partsOf(parts, entry)).map(viewOf),
   };
   const { residue } = spec.suspension;
-  return { pool: entry.key, phase: phaseOf(seen), ...seen, residue, perMonth: pricePerMonth(residue) };
+  // How many are desired is not known before the read model shows what was written.
+  const isOld = seen.suspended !== spec.suspension.suspended;
+  return {
+    pool: entry.key,
+    phase: isOld ? (seen.suspended ? "stopping" : "starting") : phaseOf(seen),
+    ...seen,
+    residue,
+    perMonth: pricePerMonth(residue),
+  };
 }
 
 interface Part {
