@@ -17,7 +17,7 @@ import type { Recommendation } from "../plan/scaling/types.ts";
 import type { MadeCluster, PoolDocument } from "../model/pool.ts";
 import { hasRoute, poolKey, routeOf } from "../model/pool.ts";
 import { inventoryOf } from "../plan/inventory.ts";
-import { isLeadThere, lostAfter } from "../plan/lost-after.ts";
+import { failingFrom, isLeadThere, lostAfter } from "../plan/lost-after.ts";
 import type {
   GatewayState,
   HealthState,
@@ -283,7 +283,7 @@ function lossOf(
   if (health.code === LEASE_LAPSED && lease.state !== "none" && lease.state !== "unwatched") return null;
   // A pod that somebody deletes is told to refuse work and ends by itself, or by its grace.
   if (leads.some(({ metadata }) => metadata.uid === incarnation.podUid && metadata.deletionTimestamp !== null)) return null;
-  const isLongAgo = input.now - health.since >= lostAfter(input.document.spec, health);
+  const isLongAgo = input.now - failingFrom(record, health) >= lostAfter(input.document.spec, health);
   // Of a cluster that answers the gateways see the lead alone.
   const isSeenAlive = !isLeadThere(input.document.spec, health) && reportsOf(input, record).some((report) => report?.health === "passing");
   return isLongAgo && !isSeenAlive ? "process_unreachable" : null;

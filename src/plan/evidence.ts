@@ -15,7 +15,7 @@ import { isLeaving, LOSSES, type Loss } from "../model/phase.ts";
 import { reason } from "../model/reasons.ts";
 import { isMember, podsOfInstance } from "./cluster.ts";
 import type { Draft } from "./draft.ts";
-import { lostAfter } from "./lost-after.ts";
+import { failingFrom, lostAfter } from "./lost-after.ts";
 import type { InstanceSnapshot, NodeFinding, NodeSnapshot, PodSnapshot, PoolSnapshot } from "./snapshot.ts";
 import { compareText, idOf, leadPod } from "./view.ts";
 
@@ -107,7 +107,7 @@ function lostProcess(pool: PoolSnapshot, instance: InstanceSnapshot, now: Instan
   const lost = instance.lost ?? (lease.state === "expired" ? "lease_expired" : record.trust === "fenced" ? "writer_fenced" : null);
   if (lost === null) {
     // Time alone makes a silent process a lost one: not the next periodic pass, which may come seconds later.
-    const lostAt = health.state === "failing" ? health.since + lostAfter(pool.spec, health) : now;
+    const lostAt = health.state === "failing" ? failingFrom(record, health) + lostAfter(pool.spec, health) : now;
     if (lostAt > now) draft.lookAgainAt(lostAt);
     return undefined;
   }
