@@ -29,7 +29,6 @@ import type {
   InstanceState,
   PlanResult,
   PoolState,
-  Readiness,
   RecordQuery,
   Subject,
   WorkloadState,
@@ -40,6 +39,7 @@ import { resume, statusOf, suspend } from "./suspension.ts";
 import { workOf } from "./work-under-way.ts";
 import { applyPool } from "./apply-pool.ts";
 import type { Controller } from "./controller.ts";
+import { readinessOf } from "./readiness.ts";
 import { explain } from "./explain.ts";
 import { type FreezeSource, joinFreezes } from "./freeze-config.ts";
 import { forceSeal, openForcedSeals, release } from "./operator-desk.ts";
@@ -168,7 +168,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     },
     checkStore: () => checkStore(parts),
     recoverStore: (command) => recoverStore(parts, command),
-    readiness: () => readiness(parts, controller),
+    readiness: () => readinessOf(parts),
     protection: async (pool) => {
       getEntry(parts, pool);
       const pass = await controller.planNow(pool);
@@ -444,26 +444,4 @@ async function setFreeze(parts: ControlPlaneParts, pool: string | null, freeze: 
     parts.controller.wake(each);
   }
   return pools;
-}
-
-async function readiness(parts: ControlPlaneParts, controller: Controller): Promise<Readiness> {
-  const trouble = parts.world.trouble() ?? parts.world.ownersTrouble();
-  const store = await parts.store.listPools().then(
-    () => undefined,
-    (error: unknown) => (error instanceof Error ? error.message : String(error)),
-  );
-  const waiting = parts.pools.list().filter(({ key }) => controller.isMine(key) && !controller.lastPass(key)).length;
-  // A store that can be read may still take nothing.
-  const troubles = parts.pools.list().flatMap(({ key }) => controller.troubleOf(key) ?? []);
-  const pools = waiting > 0 ? `${waiting} wait for their first pass` : "each was looked at";
-  const checks = [
-    {
-      name: "cluster",
-      ok: trouble === undefined,
-      message: trouble === undefined ? "its objects are in step" : `cannot be read: ${trouble}`,
-    },
-    { name: "store", ok: store === undefined, message: store ?? "answers" },
-    { name: "pools", ok: waiting === 0 && troubles.length === 0, message: [pools, ...new Set(troubles)].slice(0, 4).join("; ") },
-  ];
-  return { ready: checks.every(({ ok }) => ok), checks };
 }

@@ -133,18 +133,8 @@ export class Controller {
 
   stop(): void {
     const { world, pools, gateways, health, leases, freezes, demand, slots, targets, memberStates } = this.#parts;
-    memberStates.stop();
-    leases.stop();
-    demand.stop();
-    slots.stop();
-    targets?.stop();
-    this.#queue.stop();
-    this.#collector.stop();
-    world.stop();
-    pools.stop();
-    freezes?.stop();
-    gateways.stop();
-    health.stop();
+    const asking = [memberStates, leases, demand, slots, targets, health];
+    for (const part of [...asking, this.#queue, this.#collector, world, pools, freezes, gateways]) part?.stop();
   }
 
   /** Nothing more is decided here, and what can be handed over is: the others take it at once. Before `stop`; alone it does nothing. */
@@ -353,7 +343,7 @@ export class Controller {
     this.#parts.onPass?.(pass);
     this.#parts.writer.report(entry, pass);
     this.#troubles.delete(entry.key);
-    return rewound === null ? Math.min(this.#settledAt, pass.at + WITNESS_LOOK_MS) : pass.at + PERIODIC_PASS_MS;
+    return pass.at + (rewound === null ? WITNESS_LOOK_MS : PERIODIC_PASS_MS);
   }
 
   async #rows(pool: string): Promise<PoolRows> {
@@ -401,17 +391,9 @@ export class Controller {
   /** What the passes over it have left here. */
   #forgetLooks(key: string): void {
     this.#parts.health.follow(this.#instances.get(key) ?? new Set(), []);
-    this.#parts.writer.forget(key);
-    this.#parts.leases.forget(key);
-    this.#services.forget(key);
-    this.#deletions.forget(key);
-    this.#parts.evacuation.forget(key);
-    this.#parts.demand.forget(key);
-    this.#parts.targets?.forget(key);
-    this.#parts.slots.forget(key);
-    this.#parts.memberStates.forget(key);
-    this.#leftovers.forget(key);
-    this.#rest.forget(key);
+    const { writer, leases, evacuation, demand, targets, slots, memberStates } = this.#parts;
+    const ours = [this.#services, this.#deletions, this.#leftovers, this.#rest];
+    for (const part of [writer, leases, evacuation, demand, targets, slots, memberStates, ...ours]) part?.forget(key);
     this.#claims.drop(key);
     for (const map of [this.#datedBy, this.#passes, this.#troubles, this.#instances]) map.delete(key);
   }

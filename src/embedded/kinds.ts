@@ -4,17 +4,9 @@
  */
 import type { ResourceType } from "../kube/api.ts";
 import * as types from "../kube/resources.ts";
+import { column, columnsOf, type PrinterColumn, wide } from "./columns.ts";
 
 export type Subresource = "status" | "scale" | "eviction" | "binding" | "log" | "finalize";
-
-export interface PrinterColumn {
-  readonly name: string;
-  readonly type: "string" | "integer" | "date" | "number" | "boolean";
-  /** Where the cell stands in the object, `spec.replicas`; or the name of a computed cell, `=pod-ready`. */
-  readonly value: string;
-  /** Shown with `-o wide` only. */
-  readonly wide?: boolean;
-}
 
 export interface KindSpec extends ResourceType {
   readonly singular: string;
@@ -50,21 +42,10 @@ export interface KindSpec extends ResourceType {
   readonly description: string;
 }
 
-const AGE: PrinterColumn = { name: "Age", type: "date", value: "metadata.creationTimestamp" };
-const NAME: PrinterColumn = { name: "Name", type: "string", value: "metadata.name" };
-const column = (name: string, value: string, type: PrinterColumn["type"] = "string"): PrinterColumn => ({ name, type, value });
-const wide = (name: string, value: string, type: PrinterColumn["type"] = "string"): PrinterColumn => ({ name, type, value, wide: true });
-
 type Row = Partial<Omit<KindSpec, keyof ResourceType | "columns">> & {
   readonly columns?: readonly PrinterColumn[];
   readonly description: string;
 };
-
-/** Name first, age last of what is always shown; events have neither. */
-function columnsOf(own: readonly PrinterColumn[]): readonly PrinterColumn[] {
-  if (own.some((each) => each.name === "Last Seen")) return own;
-  return [NAME, ...own.filter((each) => !each.wide), AGE, ...own.filter((each) => each.wide)];
-}
 
 function kind(type: ResourceType, row: Row): KindSpec {
   return {

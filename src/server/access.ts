@@ -1,8 +1,16 @@
 /** Who may call: the bind address, the bearer token, the sender of a notice. */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { z } from "zod";
 import { RelevoError } from "../kernel/errors.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 import { ROLES } from "./roles.ts";
+
+/** Of whoever a token is for: one printable line. */
+export const tokenName = z
+  .string()
+  .min(1, "at least one character")
+  .max(253, "at most 253 characters")
+  .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, "one line without control characters");
 
 /** Anything but loopback is reachable by others, so it demands a token. Throws `bind_needs_token`. */
 export function assertMayBind(host: string, hasTokens: boolean): void {

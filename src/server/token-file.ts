@@ -8,19 +8,12 @@ import { parse } from "yaml";
 import { z } from "zod";
 import type { Clock } from "../kernel/clock.ts";
 import { RelevoError } from "../kernel/errors.ts";
-import { digestOf, TOKEN_ROLES, type TokenRole } from "./access.ts";
+import { digestOf, TOKEN_ROLES, tokenName, type TokenRole } from "./access.ts";
 import type { Authenticator, Caller } from "./callers.ts";
 import { type FileLog, WatchedFile } from "./watched-file.ts";
 
 const MAX_FILE_BYTES = 1024 * 1024;
 const MIN_TOKEN_CHARS = 16;
-
-/** Of whoever a token is for: one printable line. */
-export const tokenName = z
-  .string()
-  .min(1, "at least one character")
-  .max(253, "at most 253 characters")
-  .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, "one line without control characters");
 
 const entrySchema = z
   .strictObject({

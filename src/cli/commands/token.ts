@@ -1,8 +1,7 @@
 /** `relevo token create`: a new token, told once, and the line by which a controller knows it. Nothing is written anywhere. */
 import { stringify } from "yaml";
 import { newSecret } from "../../kernel/system.ts";
-import { tokenHashOf, type TokenRole } from "../../server/access.ts";
-import { tokenName } from "../../server/token-file.ts";
+import { tokenHashOf, tokenName, type TokenRole } from "../../server/access.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import { renderDocument } from "../output.ts";

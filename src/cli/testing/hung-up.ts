@@ -1,13 +1,14 @@
 /** Says what a SIGHUP comes to. */
+import { systemClock } from "../../kernel/system.ts";
 import { onHangup } from "../hangup.ts";
 
-const limit = setTimeout(() => process.exit(9), 20_000);
+const limit = systemClock.after(20_000, () => process.exit(9));
 onHangup(process.env, () => {
   process.send?.("asked to end");
 });
 process.on("message", () => {
   process.send?.("goes on");
-  clearTimeout(limit);
+  limit.cancel();
   process.disconnect?.();
   process.exit(0);
 });

@@ -1,6 +1,7 @@
 /** Kinds that a user adds by a CustomResourceDefinition. */
 import type { KubeObject } from "../../kube/api.ts";
-import type { KindSpec, PrinterColumn } from "../kinds.ts";
+import type { PrinterColumn } from "../columns.ts";
+import type { KindSpec } from "../kinds.ts";
 import { isJsonObject, type JsonObject, valueAt } from "./json.ts";
 
 /** The definition with the conditions that a real server adds once it serves the kind. */

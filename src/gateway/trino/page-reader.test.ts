@@ -72,7 +72,7 @@ test("each page that a real server answered is read as a parser reads it, packed
 
 const anyPage = fc.record(
   {
-    id: fc.string({ maxLength: 40, unit: fc.constantFrom(..."abc0123_") }),
+    id: fc.string({ maxLength: 40, unit: fc.constantFrom("a", "b", "c", "0", "1", "_") }),
     infoUri: fc.string({ unit: "binary" }),
     partialCancelUri: fc.string({ unit: "binary" }),
     nextUri: fc.string({ unit: "binary" }),
