@@ -5,7 +5,7 @@ import type { ProvenCapacity } from "../model/proven.ts";
 import type { ScalePolicy } from "../model/scale.ts";
 import type { PoolSnapshot } from "../plan/snapshot.ts";
 import { servingOf } from "../plan/view.ts";
-import { canonicalJson } from "../store/canonical-json.ts";
+import { canonicalJson } from "../kernel/canonical-json.ts";
 import type { PoolScale } from "../server/scale-state.ts";
 
 /** What a load test tests, besides the workers themselves. */

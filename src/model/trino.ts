@@ -74,3 +74,9 @@ const QUERY_ID = /^\d{8}_\d{6}_\d{5,}_([a-z0-9]{5})$/;
 export function coordinatorOfQuery(queryId: string): string | undefined {
   return QUERY_ID.exec(queryId)?.[1];
 }
+
+/** Gauges under `/metrics` of a coordinator. */
+export const QUEUED_QUERIES = "trino_execution_name_QueryManager_QueuedQueries";
+export const RUNNING_QUERIES = "trino_execution_name_QueryManager_RunningQueries";
+/** Without the coordinator. */
+export const ACTIVE_WORKERS = "trino_node_name_CoordinatorNodeManager_ActiveWorkerCount";

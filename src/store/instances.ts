@@ -3,7 +3,7 @@ import { sql, type Kysely, type Selectable } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
 import { epoch, epochParts, type Epoch } from "../kernel/epoch.ts";
 import type { InstanceRecord, OwnedObject, Purpose } from "../model/instance.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { canonicalJson } from "../kernel/canonical-json.ts";
 import { KeptList, type StoreConnection } from "./kept-rows.ts";
 import { storeConflict, type NewInstance } from "./port.ts";
 import { prepare } from "./prepared.ts";

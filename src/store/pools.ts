@@ -4,7 +4,7 @@ import type { Instant } from "../kernel/clock.ts";
 import { epoch, type Epoch } from "../kernel/epoch.ts";
 import type { ProvenCapacity } from "../model/proven.ts";
 import type { ScaleState } from "../model/scale.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { canonicalJson } from "../kernel/canonical-json.ts";
 import { staleEpoch, type Authority, type Freeze, type StandingReason } from "./port.ts";
 import { isShared, prepare } from "./prepared.ts";
 import type { PoolTable, Schema } from "./schema.ts";

@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import type { Instant } from "../kernel/clock.ts";
 import type { FollowUp, PromotionException } from "../model/promotion.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { canonicalJson } from "../kernel/canonical-json.ts";
 import { storeConflict } from "./port.ts";
 import { isShared, prepare } from "./prepared.ts";
 import type { PromotionExceptionTable, Schema } from "./schema.ts";

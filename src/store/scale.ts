@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import type { ProvenCapacity } from "../model/proven.ts";
 import type { ScaleChange, ScaleState } from "../model/scale.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { canonicalJson } from "../kernel/canonical-json.ts";
 import { storeConflict } from "./port.ts";
 import { prepare } from "./prepared.ts";
 import type { ScaleChangeTable, Schema } from "./schema.ts";

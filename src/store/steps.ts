@@ -7,7 +7,7 @@ import type { Instant } from "../kernel/clock.ts";
 import { epoch, epochParts } from "../kernel/epoch.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { StepDraft, StepRecord } from "../model/step.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { canonicalJson } from "../kernel/canonical-json.ts";
 import { KeptList, type StoreConnection } from "./kept-rows.ts";
 import { storeConflict, type Authority, type Change } from "./port.ts";
 import { prepare } from "./prepared.ts";

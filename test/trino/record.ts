@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ACTIVE_WORKERS, QUEUED_QUERIES, RUNNING_QUERIES } from "../../src/drivers/trino/gauges.ts";
+import { ACTIVE_WORKERS, QUEUED_QUERIES, RUNNING_QUERIES } from "../../src/model/trino.ts";
 import { systemClock } from "../../src/kernel/system.ts";
 import type { Exchange } from "./replay.ts";
 import { startTrino, TRINO_USER, type TrinoCluster } from "./server.ts";

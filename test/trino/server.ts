@@ -8,7 +8,7 @@ import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, 
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ACTIVE_WORKERS } from "../../src/drivers/trino/gauges.ts";
+import { ACTIVE_WORKERS } from "../../src/model/trino.ts";
 import { engineAt } from "../../src/drivers/trino/engine.ts";
 import { TrinoHttp } from "../../src/drivers/trino/http.ts";
 import { systemClock } from "../../src/kernel/system.ts";

@@ -8,7 +8,7 @@
 import { readFile } from "node:fs/promises";
 import { Agent } from "undici";
 import { z } from "zod";
-import { QUEUED_QUERIES, RUNNING_QUERIES } from "../../drivers/trino/gauges.ts";
+import { QUEUED_QUERIES, RUNNING_QUERIES } from "../../model/trino.ts";
 import type { DemandReading } from "../../model/demand.ts";
 import type { ConnectionOf } from "../connections.ts";
 import { demandError } from "../errors.ts";

@@ -1,10 +1,5 @@
 /** Numbers that the engine shows under `/metrics`, in Prometheus's text format. */
 
-export const QUEUED_QUERIES = "trino_execution_name_QueryManager_QueuedQueries";
-export const RUNNING_QUERIES = "trino_execution_name_QueryManager_RunningQueries";
-/** Without the coordinator. */
-export const ACTIVE_WORKERS = "trino_node_name_CoordinatorNodeManager_ActiveWorkerCount";
-
 const LINE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^}]*\})?[ \t]+(\S+)/;
 
 /** Of these names alone; what is no number is left out. */

@@ -12,7 +12,7 @@ import { RelevoError } from "../../kernel/errors.ts";
 import { authorityOf } from "../faults.ts";
 import type { InstanceTarget } from "../port.ts";
 import { type Engine, OWN_SOURCE } from "./engine.ts";
-import { QUEUED_QUERIES, RUNNING_QUERIES } from "./gauges.ts";
+import { QUEUED_QUERIES, RUNNING_QUERIES } from "../../model/trino.ts";
 
 /** A drain asks four times a second; so old an answer may be. */
 const REMEMBERED_MS = 1_000;

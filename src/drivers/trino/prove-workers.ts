@@ -4,7 +4,7 @@ import { authorityOf } from "../faults.ts";
 import type { InstanceTarget } from "../port.ts";
 import type { NodeInfo } from "./answers.ts";
 import { type Engine, type EngineNode, readInfo } from "./engine.ts";
-import { ACTIVE_WORKERS } from "./gauges.ts";
+import { ACTIVE_WORKERS } from "../../model/trino.ts";
 import type { TrinoHttp } from "./http.ts";
 
 /**

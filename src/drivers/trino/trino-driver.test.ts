@@ -3,7 +3,7 @@ import { type Exchange, finished, type Instead, type Replay, recorded, replay } 
 import { systemClock } from "../../kernel/system.ts";
 import type { InstanceTarget } from "../port.ts";
 import { VirtualClock } from "../../kernel/virtual-clock.ts";
-import { ACTIVE_WORKERS } from "./gauges.ts";
+import { ACTIVE_WORKERS } from "../../model/trino.ts";
 import { PATIENCE_MS } from "./obligations.ts";
 import { TrinoDriver } from "./trino-driver.ts";
 

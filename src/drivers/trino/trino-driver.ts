@@ -27,7 +27,8 @@ import type {
 import { getOnce } from "../service/get-once.ts";
 import { type NodeInfo, parseInfo } from "./answers.ts";
 import { type Engine, engineAt } from "./engine.ts";
-import { ACTIVE_WORKERS, parseGauges } from "./gauges.ts";
+import { parseGauges } from "./gauges.ts";
+import { ACTIVE_WORKERS } from "../../model/trino.ts";
 import { TrinoHttp } from "./http.ts";
 import { ObligationReader } from "./obligations.ts";
 import { proveWorkers } from "./prove-workers.ts";
