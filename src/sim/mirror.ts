@@ -11,6 +11,8 @@ export interface MirroredInstance {
   readonly replaces: string | null;
   phase: Phase;
   incarnation: number;
+  /** Of the process that was admitted; null before. */
+  bootId: string | null;
   drainLoss: Loss | null;
   readonly evidence: Map<Loss, string>;
 }
@@ -44,7 +46,17 @@ export class Mirror {
     for (const { pool, authorityEpoch, instances, evidence } of pools) {
       this.epochs.set(pool, authorityEpoch);
       for (const { id, ordinal, replaces, phase, incarnation, drainLoss } of instances)
-        this.instances.set(id, { id, pool, ordinal, replaces, phase, incarnation: incarnation.number, drainLoss, evidence: new Map() });
+        this.instances.set(id, {
+          id,
+          pool,
+          ordinal,
+          replaces,
+          phase,
+          incarnation: incarnation.number,
+          bootId: incarnation.bootId,
+          drainLoss,
+          evidence: new Map(),
+        });
       for (const { instance, loss, reason } of evidence) this.instances.get(instance)?.evidence.set(loss, reason);
     }
   }
@@ -53,7 +65,17 @@ export class Mirror {
     switch (change.kind) {
       case "create_instance": {
         const { id, ordinal, replaces } = change.instance;
-        this.instances.set(id, { id, pool, ordinal, replaces, phase: "pending", incarnation: 0, drainLoss: null, evidence: new Map() });
+        this.instances.set(id, {
+          id,
+          pool,
+          ordinal,
+          replaces,
+          phase: "pending",
+          incarnation: 0,
+          bootId: null,
+          drainLoss: null,
+          evidence: new Map(),
+        });
         return;
       }
       case "move_instance":
@@ -62,6 +84,7 @@ export class Mirror {
         if (instance === undefined) return;
         if (change.kind === "move_instance") instance.phase = change.to;
         instance.drainLoss = change.set?.drainLoss ?? instance.drainLoss;
+        instance.bootId = change.set?.bootId ?? instance.bootId;
         return;
       }
       case "take_standby": {
@@ -72,7 +95,7 @@ export class Mirror {
       }
       case "renew_incarnation": {
         const instance = this.instances.get(change.instance);
-        if (instance !== undefined) instance.incarnation = change.after + 1;
+        if (instance !== undefined) Object.assign(instance, { incarnation: change.after + 1, bootId: null });
         return;
       }
       case "record_evidence": {

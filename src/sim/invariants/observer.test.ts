@@ -12,19 +12,20 @@ const AN_INSTANCE: MirroredInstance = {
   replaces: null,
   phase: "serving",
   incarnation: 1,
+  bootId: "b",
   drainLoss: null,
   evidence: new Map(),
 };
 
 /** The only instance of all is condemned at 40 s, and is well; a request was counted at 35 s. */
-function saidWhen(isGatewayBlindAt35: boolean): readonly string[] {
+function saidWhen(isGatewayBlindAt35: boolean, bootId = "b"): readonly string[] {
   const said: string[] = [];
   const checker = oneObserverCondemnsNoMajority();
   const { record } = serving({ id: AN_INSTANCE.id });
   const evidence = evidenceOf(record, "process_unreachable", null);
   const step = (event: SimEvent, second: number, blind: boolean) => {
     if (!checker.watches.includes(event.type)) return;
-    const process = { podName: evidence.podName ?? "", bootId: "b", answers: true, isWell: true, hasStoodStill: false, defiesLease: false };
+    const process = { podName: evidence.podName ?? "", bootId, answers: true, isWell: true, hasStoodStill: false, defiesLease: false };
     const truth = { now: () => NOON + second * 1_000, isGatewayBlind: () => blind, processes: () => [process] } as Partial<Truth> as Truth;
     const mirror = { get: () => AN_INSTANCE, living: () => [AN_INSTANCE] } as Partial<Mirror> as Mirror;
     checker.on(event, { truth, mirror, violate: (sentence) => void said.push(sentence) });
@@ -42,4 +43,6 @@ test("whoever is well and is condemned for the controller's own blindness is a v
   expect(saidWhen(false)).toEqual(["1 of 1 are condemned as unreachable, the last orders-a, and they are well"]);
   // The controller stood still: nothing but requests told that time went by.
   expect(saidWhen(true)).toEqual([]);
+  // Its own process is gone; what answers in its pod is the next one (seed 5532).
+  expect(saidWhen(false, "c")).toEqual([]);
 });

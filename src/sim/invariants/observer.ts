@@ -27,7 +27,9 @@ export function oneObserverCondemnsNoMajority(): Checker {
         const process = truth.processes().find((each) => each.podName === podName);
         const known = mirror.get(instance);
         const isAlone = now - blindAt > WITNESSED_MS && known?.evidence.size === 0 && isWatched(known);
-        if (!process?.isWell || !process.answers || !isAlone) continue;
+        // Another process in the same pod is no proof that the one that is given up was well.
+        const isSame = known?.bootId == null || known.bootId === process?.bootId;
+        if (!process?.isWell || !process.answers || !isAlone || !isSame) continue;
         while (mistaken[0] !== undefined && mistaken[0].at < now - TOGETHER_MS) mistaken.shift();
         mistaken.push({ at: now, instance });
         const watched = mirror.living().filter(isWatched).length;
