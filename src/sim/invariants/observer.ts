@@ -28,7 +28,7 @@ export function oneObserverCondemnsNoMajority(): Checker {
         const known = mirror.get(instance);
         const isAlone = now - blindAt > WITNESSED_MS && known?.evidence.size === 0 && isWatched(known);
         // Another process in the same pod is no proof that the one that is given up was well.
-        const isSame = known?.bootId == null || known.bootId === process?.bootId;
+        const isSame = (known?.bootId ?? process?.bootId) === process?.bootId;
         if (!process?.isWell || !process.answers || !isAlone || !isSame) continue;
         while (mistaken[0] !== undefined && mistaken[0].at < now - TOGETHER_MS) mistaken.shift();
         mistaken.push({ at: now, instance });
