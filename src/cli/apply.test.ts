@@ -72,14 +72,14 @@ test("a wrong value names the field, line, column, what was found and what is al
 
 test("an unknown field is told at its name, with the nearest one", async () => {
   expect(await told(ORDERS.replace("disruption:", "dsruption:"))).toEqual([
-    'pool.yaml:7:3: spec.dsruption is no field; found: "dsruption"; allowed: driver, sites, size, priority, standby, serviceAccountName, blueprint, target, worker, scale, service, traffic, disruption, state, deletion; did you mean disruption?',
+    'pool.yaml:7:3: spec.dsruption is no field; found: "dsruption"; allowed: driver, sites, size, priority, standby, serviceAccountName, blueprint, target, worker, trino, suspension, scale, service, traffic, disruption, state, deletion; did you mean disruption?',
     "relevo: One mistake: nothing was applied (document_invalid)",
   ]);
 });
 
 test("a missing field is told where it belongs", async () => {
   expect(await told(ORDERS.replace("  driver: service\n", ""))).toEqual([
-    "pool.yaml:4:1: spec.driver is missing; allowed: service, worker; add spec.driver",
+    "pool.yaml:4:1: spec.driver is missing; allowed: service, worker, trino; add spec.driver",
     "relevo: One mistake: nothing was applied (document_invalid)",
   ]);
 });

@@ -18,12 +18,13 @@ export interface LookTroubles {
 export function inventoryOf({ objects, owners }: LookTroubles, instances: readonly InstanceSnapshot[]): InventoryState {
   if (objects !== undefined) return { state: "error", error: objects };
   if (owners !== undefined) return { state: "error", error: owners, isOfOwnersOnly: true };
-  for (const { record, pods, podsWanted } of instances) {
+  for (const { record, pods, podsWanted, cluster } of instances) {
     if (isLeaving(record.phase)) continue;
     const isNew = isFresh(record);
     if (!isNew && pods.length < podsWanted) return { state: "incomplete", missing: `${podsWanted - pods.length} pods of ${record.id}` };
-    // A member is made anew beneath an instance that stays: one that waits for its place is seen, and is on no node.
-    const unseen = pods.find((pod) => pod.node === null && !((isNew || (pod.owned && !pod.lead)) && waitsForPlace(pod)));
+    // A member of a cluster is made anew beneath an instance that stays: one that waits for its place is seen, and is on no node.
+    const mayWait = (pod: PodSnapshot): boolean => isNew || (cluster !== undefined && pod.owned && !pod.lead);
+    const unseen = pods.find((pod) => pod.node === null && !(mayWait(pod) && waitsForPlace(pod)));
     if (unseen) return { state: "incomplete", missing: `the node of pod ${unseen.name}` };
   }
   return { state: "complete" };

@@ -88,7 +88,7 @@ test("only what is open of it is finished, and doctor shows it until then", asyn
   expect(out).toContain(
     "held     gates: scaler (pool default/capture) went ahead of verify scaling on 2030-01-01T12:00:00.000Z; still to be done: write it down; do it, then npx relevo promote --done exception-1",
   );
-  expect((await runCli(["promote", "--done", "nothing"], { fake })).err).toContain("(exception_unknown)");
+  expect((await runCli(["promote", "--done", "nothing"], { fake })).err).toContain("(not_found)");
 });
 
 test("of recording an exception and of finishing one nothing is passed over in silence", async () => {

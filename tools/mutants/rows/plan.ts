@@ -117,8 +117,8 @@ export const PLAN: readonly Mutant[] = [
     name: "lost-process-is-waited-for",
     rule: "D13: a lost process leaves the drain as a forced loss",
     file: "src/plan/departure.ts",
-    find: "  if (isLost) return sealLost(instance, now, draft);",
-    replace: "  if (isLost && now === 0) return sealLost(instance, now, draft);",
+    find: "  if (isLost) return sealLost(pool, instance, now, draft);",
+    replace: "  if (isLost && now === 0) return sealLost(pool, instance, now, draft);",
     shownBy: seeds("node_drift", "node_death"),
   },
   {
@@ -193,7 +193,7 @@ export const PLAN: readonly Mutant[] = [
   {
     name: "cordon-on-an-incomplete-inventory",
     rule: "I6: a cordon implies a complete inventory",
-    file: "src/plan/disruption.ts",
+    file: "src/plan/cordon.ts",
     find: '    if (pool.inventory.state === "incomplete") {',
     replace: '    if (pool.inventory.state === "incomplete" && pool.inventory.missing === "") {',
     shownBy: plannedIn(
