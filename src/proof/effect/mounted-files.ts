@@ -52,7 +52,9 @@ export function mountedFiles({ spec }: WorkloadView, configMaps: readonly unknow
     if (!configMap) continue;
     const data = known.get(configMap.name) ?? {};
     const items = configMap.items ?? Object.keys(data).map((key) => ({ key, path: key }));
-    for (const mount of mounts.filter((each) => each.name === name))
+    const ofVolume = mounts.filter((each) => each.name === name);
+    // Where volumes are folders nothing needs to be mounted.
+    for (const mount of ofVolume.length > 0 ? ofVolume : [{ name, mountPath: `/${name}` }])
       for (const { key, path } of items) {
         const file = fileAt(mount, path);
         const text = data[key];
@@ -62,9 +64,9 @@ export function mountedFiles({ spec }: WorkloadView, configMaps: readonly unknow
   return [...files.values()];
 }
 
-/** Catalogs lie in a folder of their own. Of a single file that is mounted by `subPath` the mount's last part is its name. */
+/** Catalogs lie in a folder of their own, or in keys that begin so where one ConfigMap has it all. Of a single file that is mounted by `subPath` the mount's last part is its name. */
 function fileAt({ mountPath, subPath }: z.output<typeof mountSchema>, path: string): string | undefined {
   const folder = mountPath.replace(/\/+$/, "").split("/").at(-1) ?? "";
   if (subPath) return subPath === path ? folder : undefined;
-  return folder === "catalog" ? `catalog/${path}` : path;
+  return folder === "catalog" ? `catalog/${path}` : path.replace(/^catalog-/, "catalog/");
 }
