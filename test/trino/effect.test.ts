@@ -83,13 +83,13 @@ test("an override for a file that the operator does not know is dropped, never e
   await cluster.close();
 });
 
-test("a ConfigMap that changed under pods that did not is stale; new pods have it (T15)", async () => {
+test("a ConfigMap that changed under pods that did not is stale, what they had before is not (T15)", async () => {
   const { cluster, check } = await lake();
   await cluster.api.patch(REF, { spec: override("config.properties", { "http-server.http.port": "8080", "query.max-memory": "1GB" }) });
   await cluster.clock.advance(10_000);
   expect(await check()).toEqual([
     "worker config.properties http-server.http.port: effective",
-    "worker config.properties query.max-memory: rendered",
+    "worker config.properties query.max-memory: stale",
   ]);
   await cluster.api.patch(REF, { spec: override("config.properties", { "http-server.http.port": "8081" }) });
   await cluster.clock.advance(10_000);

@@ -60,6 +60,7 @@ describe("how far a key has come (T1)", () => {
     ["what was declared under a paused operator is stale (T18)", { owner: { ...OWNER, isPaused: true }, rendered: ABSENT }, "stale"],
     ["what it rendered before its pause counts", { owner: { ...OWNER, isPaused: true } }, "effective"],
     ["rendered, and in no file of the pod: rendered", { delivered: ABSENT }, "rendered"],
+    ["its file is there without it: stale (T15)", { delivered: { seen: "absent", where: "pod p", hasFile: true } }, "stale"],
     ["the pod's file is as it was before: stale", { delivered: value("300MB", "pod p") }, "stale"],
     ["a file that cannot be read proves nothing (I24)", { delivered: UNREAD }, "rendered"],
     ["but an old process is stale in any case (T15)", { delivered: UNREAD, startedAt: CHANGED - 1 }, "stale"],

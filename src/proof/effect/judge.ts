@@ -13,7 +13,8 @@ import { isSameValue } from "./same-value.ts";
 /** `absent`: it was looked for and is not there. `unread`: nobody could look. */
 export type Seen =
   | { readonly seen: "value"; readonly value: string; readonly where: string }
-  | { readonly seen: "absent"; readonly where: string }
+  /** `hasFile`: the file is there without it. */
+  | { readonly seen: "absent"; readonly where: string; readonly hasFile?: boolean }
   | { readonly seen: "unread"; readonly where: string };
 
 /** What proves that a process has a key, by its kind. */
@@ -87,6 +88,8 @@ function judgeDelivered({ kind, declared, delivered, rendered, changedAt, starte
       if (isSameValue(delivered.value, declared)) return undefined;
       return verdict("stale", `the pod has ${delivered.value}, as it was before the change: ${delivered.where}`, RESTART);
     case "absent":
+      if (delivered.hasFile === true)
+        return verdict("stale", `the pod has its file as it was before the change: ${delivered.where}`, RESTART);
       return verdict(
         "rendered",
         `no file of the pod has it: ${delivered.where}`,

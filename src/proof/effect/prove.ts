@@ -286,7 +286,10 @@ async function deliveredOf(
   if (found === undefined) return { delivered: { seen: "absent", where: `${pod} has no ${setting.file}` }, changedAt: known };
   const value = settingsOf(setting.role, setting.file, found.text).find((each) => idOf(each) === idOf(setting))?.value;
   const where = found.where;
-  return { delivered: value === undefined ? { seen: "absent", where } : { seen: "value", value, where }, changedAt: found.changedAt };
+  return {
+    delivered: value === undefined ? { seen: "absent", where, hasFile: true } : { seen: "value", value, where },
+    changedAt: found.changedAt,
+  };
 }
 
 async function processSays({ setting, look, engine, all }: RowParts): Promise<ProcessSays> {
