@@ -1,6 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { claimed, create, instanceIn, move, NOON, picture, POOL, recordStep } from "../../test/contracts/store-fixtures.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
 import { PostgresCluster } from "../../test/postgres/cluster.ts";
 import type { Authority, Store } from "./port.ts";
 import { openStore } from "./store.ts";
@@ -274,7 +275,7 @@ test("what it is is told: where without a password, which schema, and whether a 
     kind: "postgresql",
     version: expect.stringMatching(/^\d+/),
     where: expect.stringMatching(/^postgresql:\/\/127\.0\.0\.1:\d+\/postgres\?schema=outage_\d+$/),
-    schema: 4,
+    schema: MIGRATIONS.length,
     synchronous: "none",
   });
   await store.close();
