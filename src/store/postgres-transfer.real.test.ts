@@ -103,7 +103,7 @@ test("a store moves from a file to PostgreSQL and back with everything, the key 
 
 test("what cannot be read is said, and fills nothing", async () => {
   expect(await relevo("store", "import", "--store", "third.db", "--file", ".")).toMatchObject({
-    code: 1,
+    code: 2,
     err: expect.stringContaining("import_unreadable"),
   });
 });

@@ -88,8 +88,8 @@ test("connections and the scaler for KEDA are components: with both, the control
   ]);
   expect([before.ports, after.ports]).toEqual([["api"], ["api", "keda"]]);
   expect([before.mounts, after.mounts]).toEqual([
-    ["/tmp", "/etc/relevo/store"],
-    ["/tmp", "/etc/relevo/store", "/etc/relevo/connections", "/etc/relevo/keda"],
+    ["/tmp", "/etc/relevo/store", "/etc/relevo/access"],
+    ["/tmp", "/etc/relevo/store", "/etc/relevo/access", "/etc/relevo/connections", "/etc/relevo/keda"],
   ]);
 });
 
