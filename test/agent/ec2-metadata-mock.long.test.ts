@@ -1,7 +1,5 @@
 /** `relevo agent` with AWS's own mock of EC2's metadata: IMDSv2 only, times that slide with each look. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { systemClock, systemIds } from "../../src/kernel/system.ts";
@@ -9,6 +7,7 @@ import { NoticeDesk } from "../../src/observe/notice-desk.ts";
 import { fakeNodes } from "../../src/observe/testing/fake-nodes.ts";
 import { openStore } from "../../src/store/store.ts";
 import { build, type Build, type Heard, startAgent, startController, type StandInController } from "./process.ts";
+import { freePort } from "../ports.ts";
 
 const SCRIPT = join(import.meta.dirname, "../../tools/peers/ec2-metadata-mock.sh");
 /** The mock's own. */
@@ -43,15 +42,6 @@ async function startMock(...args: readonly string[]): Promise<string> {
     )
     .toBe(true);
   return url;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
 }
 
 async function anAgent(url: string): Promise<StandInController> {

@@ -6,10 +6,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { systemClock } from "../../src/kernel/system.ts";
+import { freePort, listen } from "../ports.ts";
 
 const START_MS = 30_000;
 /** Debian keeps HAProxy where not everybody looks. */
@@ -110,18 +110,4 @@ async function end(process: ChildProcess | undefined): Promise<void> {
   const ended = once(process, "exit");
   process.kill("SIGKILL");
   await ended;
-}
-
-async function listen(server: Server): Promise<number> {
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return (server.address() as AddressInfo).port;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  server.close();
-  await once(server, "close");
-  return port;
 }

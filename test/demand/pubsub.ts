@@ -2,10 +2,9 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { systemClock } from "../../src/kernel/system.ts";
+import { freePorts } from "../ports.ts";
 
 const TOOL = join(import.meta.dirname, "..", "..", "tools", "peers", "pubsub.sh");
 
@@ -24,7 +23,7 @@ export interface PubSub {
 export async function startPubSub(...args: readonly string[]): Promise<PubSub> {
   const path = execFileSync(TOOL, ["path"], { encoding: "utf8" }).trim();
   if (!existsSync(path)) throw new Error(`Pub/Sub is not there: run ${TOOL} fetch (about 40 s of CPU, once; needs Go)`);
-  const [grpc, http] = await freePorts();
+  const [grpc, http] = await freePorts(2);
   const child = spawn(path, ["-grpc", `127.0.0.1:${grpc}`, "-monitoring", `127.0.0.1:${http}`, ...args], { stdio: "ignore" });
   const endpoint = `http://127.0.0.1:${http}`;
   const call = async (method: string, resource: string, body?: object): Promise<Readonly<Record<string, unknown>>> => {
@@ -76,17 +75,4 @@ async function untilItAnswers(endpoint: string, child: ChildProcess): Promise<vo
     await systemClock.sleep(100);
   }
   throw new Error("Pub/Sub did not answer within 30 s");
-}
-
-async function freePorts(): Promise<readonly number[]> {
-  const servers = [createServer(), createServer()];
-  const ports = await Promise.all(
-    servers.map(async (server) => {
-      server.listen(0, "127.0.0.1");
-      await once(server, "listening");
-      return (server.address() as AddressInfo).port;
-    }),
-  );
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }

@@ -1,9 +1,9 @@
 /** moto as a child of the test: SQS and EventBridge as close to AWS as loopback gets. Fails, and names the command, when it is not fetched. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { systemClock } from "../../src/kernel/system.ts";
+import { freePort } from "../ports.ts";
 
 const TOOL = new URL("../../tools/peers/moto.sh", import.meta.url).pathname;
 
@@ -85,14 +85,4 @@ async function untilItAnswers(endpoint: string, child: ChildProcess): Promise<vo
     await systemClock.sleep(100);
   }
   throw new Error("moto did not answer within a minute");
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -1,9 +1,9 @@
 /** A Redis of its own for a test: Debian's server on a free port of loopback, with nothing on disk. It ends with the test's process. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { createClient } from "@redis/client";
+import { freePort } from "../ports.ts";
 
 const START_MS = 20_000;
 
@@ -87,14 +87,4 @@ export class RedisServer {
     await this.kill();
     process.removeListener("exit", this.#endsWithUs);
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }

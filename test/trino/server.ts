@@ -5,7 +5,6 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ACTIVE_WORKERS } from "../../src/model/trino.ts";
@@ -13,6 +12,7 @@ import { engineAt } from "../../src/drivers/trino/engine.ts";
 import { TrinoHttp } from "../../src/drivers/trino/http.ts";
 import { systemClock } from "../../src/kernel/system.ts";
 import type { RetryPolicy } from "../../src/model/trino.ts";
+import { freePorts } from "../ports.ts";
 
 const SCRIPT = join(import.meta.dirname, "../../tools/peers/trino.sh");
 const HOST = "127.0.0.1";
@@ -300,17 +300,4 @@ function trino(what: "path" | "java"): string {
   if (what === "path" && !existsSync(join(found, "complete")))
     throw new Error(`there is no Trino in ${found}: get it once by tools/peers/trino.sh fetch`);
   return found;
-}
-
-/** All at once, lest two be the same. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, HOST));
-  await Promise.all(servers.map((server) => once(server, "listening")));
-  const ports = servers.map((server) => {
-    const address = server.address();
-    if (address === null || typeof address === "string") throw new Error("no port");
-    return address.port;
-  });
-  await Promise.all(servers.map((server) => once(server.close(), "close")));
-  return ports;
 }

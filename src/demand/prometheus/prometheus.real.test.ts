@@ -3,7 +3,6 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -13,6 +12,7 @@ import { type ConnectionOf, connectionSchema } from "../connections.ts";
 import type { DemandSource } from "../port.ts";
 import { look, troubleOf, within } from "../testing/look.ts";
 import { prometheusAdapter } from "./adapter.ts";
+import { freePort, listen } from "../../../test/ports.ts";
 
 const PATIENT = { timeout: 60_000, interval: 100 };
 const open: DemandSource[] = [];
@@ -74,20 +74,6 @@ afterAll(async () => {
 afterEach(async () => {
   await Promise.all(open.splice(0).map((source) => source.close()));
 });
-
-async function listen(server: Server): Promise<number> {
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return (server.address() as AddressInfo).port;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 const never = (): never => {
   throw new Error("nobody asks the API server");

@@ -1,7 +1,6 @@
 /** Needs python3, bash and curl. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, expect, test } from "vitest";
@@ -9,6 +8,7 @@ import { instanceContract } from "../../../test/contracts/instance.ts";
 import { systemClock } from "../../kernel/system.ts";
 import type { InstanceTarget } from "../port.ts";
 import { ServiceDriver } from "./service-driver.ts";
+import { freePort } from "../../../test/ports.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const driver = new ServiceDriver({ clock: systemClock });
@@ -18,14 +18,6 @@ const children: ChildProcess[] = [];
 afterEach(() => {
   for (const child of children.splice(0)) child.kill("SIGKILL");
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 async function startPython(file: string, protocol: InstanceTarget["protocol"], healthPath: string): Promise<InstanceTarget> {
   const port = await freePort();
