@@ -1,8 +1,8 @@
 /** Which store a command means. A password comes from a file or the environment, never from an argument, which everybody on the machine sees. */
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { CliContext } from "./context.ts";
 import { UsageError } from "./exit.ts";
+import { readTextFile } from "./text-file.ts";
 
 export interface StoreTarget {
   /** An absolute path, or a `postgresql://` URL. */
@@ -36,9 +36,5 @@ export function storeTargetOf(context: CliContext, { store, storePasswordFile }:
 }
 
 function passwordIn(context: CliContext, file: string): string {
-  try {
-    return readFileSync(resolve(context.cwd, file), "utf8").trim();
-  } catch (cause) {
-    throw new UsageError("file_unreadable", `${file} cannot be read.`, { found: (cause as NodeJS.ErrnoException).code, cause });
-  }
+  return readTextFile(context, file).trim();
 }

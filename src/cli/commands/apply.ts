@@ -1,11 +1,10 @@
 /** `relevo apply -f FILE…`: all documents of all files, or none when one has a mistake. */
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { applyView } from "../../server/views.ts";
 import { connect } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { type ParsedDocument, parsePoolFile } from "../documents.ts";
-import { type ExitCode, EXIT, type FileProblem, FilesError, UsageError } from "../exit.ts";
+import { type ExitCode, EXIT, type FileProblem, FilesError } from "../exit.ts";
+import { readText, shownName } from "../text-file.ts";
 import { renderDocument } from "../output.ts";
 
 export interface ApplyOptions extends GlobalOptions {
@@ -17,7 +16,7 @@ export async function apply(context: CliContext, options: ApplyOptions): Promise
   const documents: ParsedDocument[] = [];
   const problems: FileProblem[] = [];
   for (const file of options.filename) {
-    const parsed = parsePoolFile(file === "-" ? "stdin" : file, await read(context, file));
+    const parsed = parsePoolFile(shownName(file), await readText(context, file));
     documents.push(...parsed.documents);
     problems.push(...parsed.problems);
   }
@@ -45,13 +44,4 @@ function namespaceOf(raw: Readonly<Record<string, unknown>>, { namespace }: Glob
 /** Off is the default: a pool that nobody switched on must not look protected. */
 function note(mode: string): string {
   return mode === "Act" ? "" : `; disruption.mode is ${mode}: no instance is replaced before its node goes`;
-}
-
-async function read(context: CliContext, file: string): Promise<string> {
-  if (file === "-") return context.readStdin();
-  try {
-    return readFileSync(resolve(context.cwd, file), "utf8");
-  } catch (cause) {
-    throw new UsageError("file_unreadable", `${file} cannot be read.`, { found: (cause as NodeJS.ErrnoException).code, cause });
-  }
 }

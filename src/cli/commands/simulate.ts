@@ -1,8 +1,7 @@
 /** `relevo simulate -f SCENARIO --seeds A..B`: what Relevo would do, in a virtual world: no cluster, no controller and no store of the user is touched. */
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { type ExitCode, UsageError } from "../exit.ts";
+import { readText, shownName } from "../text-file.ts";
 import { readScenario } from "../scenario-file.ts";
 
 export interface SimulateOptions extends GlobalOptions {
@@ -19,7 +18,7 @@ export interface Seeds {
 export async function simulate(context: CliContext, options: SimulateOptions): Promise<ExitCode> {
   const seeds = seedsOf(options.seeds);
   const file = options.filename;
-  const scenario = readScenario(file === "-" ? "stdin" : file, await read(context, file));
+  const scenario = readScenario(shownName(file), await readText(context, file));
   if (scenario.form === "fleet") return (await import("../simulation/storm.ts")).simulateStorm(context, options, scenario, seeds);
   if (options.baselines === true)
     throw new UsageError("baselines_of_fleets", "Baselines are of fleets: a scenario of pools has none.", {
@@ -36,13 +35,4 @@ function seedsOf(text: string): Seeds {
   if (range === null || to < from)
     throw new UsageError("seeds_invalid", "--seeds is not valid.", { found: text, allowed: "A or A..B, whole numbers, such as 1..1000" });
   return { from, to };
-}
-
-async function read(context: CliContext, file: string): Promise<string> {
-  if (file === "-") return context.readStdin();
-  try {
-    return readFileSync(resolve(context.cwd, file), "utf8");
-  } catch (cause) {
-    throw new UsageError("file_unreadable", `${file} cannot be read.`, { found: (cause as NodeJS.ErrnoException).code, cause });
-  }
 }

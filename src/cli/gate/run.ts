@@ -2,7 +2,7 @@
  * `relevo gate run -f GATE`: kills a worker in the middle of a query, with fault tolerance and without (T8–T14), and says what that shows. Progress goes to
  * stderr, the report to stdout.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { formatInstant } from "../../kernel/clock.ts";
 import { formatDuration } from "../../kernel/units.ts";
@@ -17,6 +17,7 @@ import { connect, poolKeyOf } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { EXIT, type ExitCode, UsageError } from "../exit.ts";
 import { palette, renderDocument } from "../output.ts";
+import { readText, shownName } from "../text-file.ts";
 import { readGate } from "./gate-file.ts";
 import { findPlace, type PlaceOptions } from "./place.ts";
 
@@ -38,7 +39,7 @@ const EXIT_OF: Readonly<Record<Verdict, ExitCode>> = {
 
 export async function runGateCommand(context: CliContext, options: GateRunOptions): Promise<ExitCode> {
   const { filename: file } = options;
-  const gate = readGate(file === "-" ? "stdin" : file, await read(context, file));
+  const gate = readGate(shownName(file), await readText(context, file));
   const began = context.clock.monotonic();
   const { record, level } =
     options.exception === undefined ? await experiment(context, gate, options) : await except(context, gate, options);
@@ -122,13 +123,4 @@ function textOf(context: CliContext, report: GateReport): string {
   const { green, red, yellow } = palette(context);
   const colour = report.verdict === "pass" ? green : report.verdict === "fail" ? red : yellow;
   return `${markdownOf(report)}\nverdict: ${colour(report.verdict)}\n`;
-}
-
-async function read(context: CliContext, file: string): Promise<string> {
-  if (file === "-") return context.readStdin();
-  try {
-    return readFileSync(resolve(context.cwd, file), "utf8");
-  } catch (cause) {
-    throw new UsageError("file_unreadable", `${file} cannot be read.`, { found: (cause as NodeJS.ErrnoException).code, cause });
-  }
 }

@@ -2,8 +2,6 @@
  * `relevo check POOL` or `-f FILE`: what stands in the way of a pool (preflight), and of one that runs how far each of its settings has come (effect); one table.
  * Exit code 3 when the preflight refuses, else 4 when anything is not effective.
  */
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { type EffectReport, effectReportSchema, isEffective } from "../../model/effect.ts";
 import { preflightView } from "../../server/scale-views.ts";
 import { z } from "zod";
@@ -11,6 +9,7 @@ import { connect, poolKeyOf } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { parsePoolFile } from "../documents.ts";
 import { EXIT, type ExitCode, FilesError, UsageError } from "../exit.ts";
+import { readText, shownName } from "../text-file.ts";
 import { renderDocument } from "../output.ts";
 import { type Checked, checkTable } from "./check-table.ts";
 import { restartStale } from "./restart-stale.ts";
@@ -60,16 +59,7 @@ export async function check(context: CliContext, name: string | undefined, optio
 
 async function documentsOf(context: CliContext, { filename }: CheckOptions) {
   if (filename === undefined) return [];
-  const text = filename === "-" ? await context.readStdin() : read(resolve(context.cwd, filename), filename);
-  const { documents, problems } = parsePoolFile(filename === "-" ? "stdin" : filename, text);
+  const { documents, problems } = parsePoolFile(shownName(filename), await readText(context, filename));
   if (problems.length > 0) throw new FilesError(problems, "nothing was checked");
   return documents;
-}
-
-function read(path: string, name: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new UsageError("file_unreadable", `${name} cannot be read.`, { found: (cause as NodeJS.ErrnoException).code, cause });
-  }
 }

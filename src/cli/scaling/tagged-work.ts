@@ -1,5 +1,5 @@
 /** Work of a command's own in a pool's queue: put in by a tag, watched, and taken back whatever happens. */
-import { accessSync, constants, readFileSync, statSync } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { isAt } from "../../demand/connections.ts";
 import { openFeed, type WorkFeed } from "../../demand/feed.ts";
@@ -9,6 +9,7 @@ import { type FollowedView, followedView } from "../../server/scale-views.ts";
 import type { ControllerClient } from "../client.ts";
 import type { CliContext, GlobalOptions } from "../context.ts";
 import { UsageError } from "../exit.ts";
+import { readTextFile } from "../text-file.ts";
 
 export interface TaggedOptions extends GlobalOptions {
   /** The file that the controller has. */
@@ -42,14 +43,7 @@ export async function openTaggedWork(
 
 /** What a job holds; the pool's workers must understand it. */
 export function payloadOf(context: CliContext, option: string, text: string): unknown {
-  let json = text;
-  if (text.startsWith("@")) {
-    try {
-      json = readFileSync(resolve(context.cwd, text.slice(1)), "utf8");
-    } catch (cause) {
-      throw new UsageError("file_unreadable", `${text.slice(1)} cannot be read.`, { found: (cause as NodeJS.ErrnoException).code, cause });
-    }
-  }
+  const json = text.startsWith("@") ? readTextFile(context, text.slice(1)) : text;
   try {
     return JSON.parse(json) as unknown;
   } catch (cause) {
