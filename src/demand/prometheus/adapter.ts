@@ -5,8 +5,7 @@
  * 2. Its time is that of the sample below it where the query is a plain selector (`timestamp()` says it), else that of the evaluation: a server that evaluates an
  *    expression knows no other.
  */
-import { readFile } from "node:fs/promises";
-import { Agent } from "undici";
+import type { Agent } from "undici";
 import { z } from "zod";
 import type { Instant } from "../../kernel/clock.ts";
 import type { DemandReading, SignalOf } from "../../model/demand.ts";
@@ -14,16 +13,15 @@ import type { ConnectionOf } from "../connections.ts";
 import { demandError } from "../errors.ts";
 import { fetchJson } from "../http-json.ts";
 import type { DemandAdapter } from "../port.ts";
-import { type ClientLease, SharedClients } from "../shared-clients.ts";
+import { sharedAgents } from "../shared-agents.ts";
+import type { ClientLease } from "../shared-clients.ts";
 
 type Spec = SignalOf<"prometheus">;
 type PrometheusConnection = ConnectionOf<"prometheus">;
 
-/** At most so many calls at a time to one server; the others wait. */
 const SOCKETS_MAX = 8;
-const CONNECT_LIMIT_MS = 3_000;
 
-const agents = new SharedClients<PrometheusConnection, Agent>(openAgent, (agent) => agent.destroy());
+const agents = sharedAgents<PrometheusConnection>(SOCKETS_MAX);
 
 export const prometheusAdapter: DemandAdapter<"prometheus"> = {
   kind: "prometheus",
@@ -41,18 +39,6 @@ export const prometheusAdapter: DemandAdapter<"prometheus"> = {
     };
   },
 };
-
-async function openAgent({ tls }: PrometheusConnection): Promise<Agent> {
-  const ca = tls?.caFile === undefined ? undefined : await readFile(tls.caFile, "utf8");
-  return new Agent({
-    connections: SOCKETS_MAX,
-    connect: {
-      timeout: CONNECT_LIMIT_MS,
-      ...(ca === undefined ? {} : { ca }),
-      ...(tls?.serverName === undefined ? {} : { servername: tls.serverName }),
-    },
-  });
-}
 
 interface Sample {
   readonly labels: Readonly<Record<string, string>>;

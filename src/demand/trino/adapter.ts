@@ -5,8 +5,7 @@
  * 2. The environment is the coordinator's own word, asked at each look: another cluster at the same address is another flow's.
  * 3. A coordinator that is starting, and a worker, have a queue of zero that means nothing.
  */
-import { readFile } from "node:fs/promises";
-import { Agent } from "undici";
+import type { Agent } from "undici";
 import { z } from "zod";
 import { QUEUED_QUERIES, RUNNING_QUERIES } from "../../model/trino.ts";
 import type { DemandReading } from "../../model/demand.ts";
@@ -14,15 +13,15 @@ import type { ConnectionOf } from "../connections.ts";
 import { demandError } from "../errors.ts";
 import { fetchJson, fetchText } from "../http-json.ts";
 import type { DemandAdapter } from "../port.ts";
-import { type ClientLease, SharedClients } from "../shared-clients.ts";
+import { sharedAgents } from "../shared-agents.ts";
+import type { ClientLease } from "../shared-clients.ts";
 
 type TrinoConnection = ConnectionOf<"trino">;
 
 const SOCKETS_MAX = 4;
-const CONNECT_LIMIT_MS = 3_000;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
-const agents = new SharedClients<TrinoConnection, Agent>(openAgent, (agent) => agent.destroy());
+const agents = sharedAgents<TrinoConnection>(SOCKETS_MAX);
 
 export const trinoAdapter: DemandAdapter<"trino"> = {
   kind: "trino",
@@ -40,18 +39,6 @@ export const trinoAdapter: DemandAdapter<"trino"> = {
     };
   },
 };
-
-async function openAgent({ tls }: TrinoConnection): Promise<Agent> {
-  const ca = tls?.caFile === undefined ? undefined : await readFile(tls.caFile, "utf8");
-  return new Agent({
-    connections: SOCKETS_MAX,
-    connect: {
-      timeout: CONNECT_LIMIT_MS,
-      ...(ca === undefined ? {} : { ca }),
-      ...(tls?.serverName === undefined ? {} : { servername: tls.serverName }),
-    },
-  });
-}
 
 const infoSchema = z.object({ environment: z.string().min(1), coordinator: z.boolean(), starting: z.boolean() });
 
